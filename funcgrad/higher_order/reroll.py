@@ -39,6 +39,7 @@ from funcgrad.higher_order.bounded import Places
 from funcgrad.higher_order.cells import arranged
 from funcgrad.higher_order.extents import Extent, Extents, Handling, read_window
 from funcgrad.higher_order.scan import Scan
+from funcgrad.higher_order.widening import widened
 from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.lowering import form_of
 from funcgrad.observers.source import stands_for
@@ -632,6 +633,7 @@ class _Rolling:
         found = self.rewriting.bodies.get(key)
         if found is None:
             body = stage_closed(lambda *xs: self._evaluate(arguments, outputs, xs), avals, "loop")
+            body = widened(body)
             least = min(runs.LEAST_INSIDE, self.rewriting.search.least)
             found = self.rewriting.bodies[key] = reroll(body, least)
         return found

@@ -136,6 +136,24 @@ def test_indices_that_no_int64_holds_wrap_as_in_numpy() -> None:
         equal(Gather((0,), mode).bind, X, index)
 
 
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("dtype", ["u1", "?", "i4", "f8"])
+@pytest.mark.parametrize("index_dtype", ["u1", "i2", "i8"])
+@pytest.mark.parametrize("n", [2, 3, 8, 13])
+def test_elements_of_short_tables_are_chosen(n: int, index_dtype: str, dtype: str) -> None:
+    rng = np.random.default_rng(n)
+    table = (9 * rng.normal(size=n)).astype(dtype)
+    low = 0 if index_dtype == "u1" else -n
+    index = rng.integers(low, n, (7, 150)).astype(index_dtype)
+    lookup = fg.jit(lambda table, index: table[index])
+    np.testing.assert_array_equal(lookup(table, index), table[index])
+    turned = fg.jit(lambda table, index: table[::-1][(index % n).T])
+    np.testing.assert_array_equal(turned(table, index), table[::-1][(index % n).T])
+    index[5, 60] = n
+    with pytest.raises(IndexError, match=rf"index {n} \(element \[5, 60\]"):
+        lookup(table, index)
+
+
 def test_long_axes_and_blocks() -> None:
     index = RNG.integers(-1000, 1000, size=(3, 1700))
     for mode in MODES:

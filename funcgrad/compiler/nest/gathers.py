@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from funcgrad.compiler.loops.language import Expression, Number, Variable, all_of, call, sum_of
+from funcgrad.compiler.machine import VECTOR_BYTES
 from funcgrad.compiler.nest.bounds import run_of
 from funcgrad.compiler.nest.iteration import Access
 from funcgrad.compiler.nest.layout import Operand, Value, View
@@ -14,6 +15,21 @@ from funcgrad.compiler.nest.plan import Plan
 
 Terms = list[Expression]
 Test = Expression | None
+
+
+def is_chosen(plan: Plan, node: Pick) -> bool:
+    """Whether a lookup chooses among elements of a table that a vector holds all of.
+
+    A choice for every element but one takes less time than loads of all lanes.
+    """
+    if node.mode not in ("raise", "place") or len(node.lengths) != 1 or not plan.is_full(node):
+        return False
+    table, index = node.operands
+    width, (length,) = max(table.dtype.itemsize, index.dtype.itemsize), node.lengths
+    if not plan.row or not 1 < length <= VECTOR_BYTES // width or 4 * length > plan.row[-1].size:
+        return False
+    is_number = table.dtype.kind in "biuf" and index.dtype.kind in "iu"
+    return is_number and plan.is_fixed(node, table) and not plan.is_fixed(node, index)
 
 
 class Gathers:
@@ -27,6 +43,7 @@ class Gathers:
         self.placed: dict[tuple[Pick, int], Test] = {}
         self.steps: dict[tuple[Pick, int], Variable] = {}
         self.of_rows: dict[tuple[Operand, int], Variable] = {}
+        self.tables: dict[Pick, list[Variable]] = {}
         self.of_elements: dict[tuple[Operand, int], Variable] = {}
 
     def declare(self) -> None:
@@ -70,6 +87,25 @@ class Gathers:
         for k, x in enumerate(node.operands[1:]):
             if self.plan.is_fixed(node, x):
                 self.placed[node, k] = self._resolve(node, k, value_of(x), is_once=True)
+        if is_chosen(self.plan, node):
+            self._load_table(node)
+
+    def _load_table(self, node: Pick) -> None:
+        """Have all elements of a table in variables."""
+        (table, _), (length,), (step,) = node.operands, node.lengths, node.steps
+        assert isinstance(table, View)
+        access, number = self.plan.operand_access(table, node), self.plan.nodes.index(node)
+        start = self.plan.space.start(access)
+        nbytes: Expression | int = 0 if step == 1 else self.steps[node, 0]
+        self.tables[node] = [
+            self.source.assign(
+                f"t{number}_{i}",
+                call("load", start, i, access.scope)
+                if step == 1
+                else call("load", call("offset", start, nbytes * i), 0, access.scope),
+            )
+            for i in range(length)
+        ]
 
     def begin(self) -> None:
         """Forget the places of elements: statements for others begin."""
@@ -98,7 +134,9 @@ class Gathers:
                 far.append(place * self.steps[node, k])
         is_there = source.assign(f"v{number}t", all_of(tests)) if tests else None
         access = self.plan.operand_access(table, node)
-        if space.in_vectors:
+        if node in self.tables:
+            value = self._choose(node, value_of(indices[0]))
+        elif space.in_vectors:
             moves = [*(place * access.dtype.itemsize for place in near), *far]
             value = self._load_lanes(node, access, moves, is_there)
         else:
@@ -106,6 +144,22 @@ class Gathers:
         if is_there is not None:
             value = call("select", is_there, value, source.literal(node.fill))
         return source.assign(name, value)
+
+    def _choose(self, node: Pick, index: Expression) -> Expression:
+        """The element of a short table, chosen by one bit of its place after the other."""
+        entries: list[Expression] = [*self.tables[node]]
+        number, dtype = self.plan.nodes.index(node), node.operands[1].dtype
+        if dtype.kind != "u" and node.mode != "place":
+            length = call(f"{dtype.kind}{8 * dtype.itemsize}", node.lengths[0])
+            index = call("select", index < 0, index + length, index)
+        bit = 1
+        while len(entries) > 1:
+            entries += entries[-1:] * (len(entries) % 2)
+            test = self.source.assign(f"v{number}b{bit}", call("not_equal", index & bit, 0))
+            pairs = zip(entries[::2], entries[1::2], strict=True)
+            entries = [call("select", test, odd, even) for even, odd in pairs]
+            bit *= 2
+        return entries[0]
 
     def _load(self, access: Access, near: Terms, far: Terms, is_there: Test) -> Expression:
         """The element so many elements and bytes further than the current one."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from funcgrad.compiler.machine import CACHES, KERNEL_NODES, SEVERAL, VECTOR_BYTES
@@ -324,7 +324,7 @@ def change_in_place(
             _read_a_copy(graph, groups, carry.now, readers[carry.now])
             carry.now.home = carry.next
     if around.length is None or around.length >= SEVERAL:  # a copy of the start would count
-        _replace_elements(home, readers, groups, replaced)
+        _replace_elements(home, readers, groups, replaced, outputs)
 
 
 def _replace_elements(
@@ -332,6 +332,7 @@ def _replace_elements(
     readers: Mapping[Value, list[nodes.Node]],
     groups: Sequence[Group],
     replaced: Mapping[Value, Value],
+    outputs: Collection[Value],
 ) -> None:
     """Compute carried values of loops in place, where their old elements are."""
     used = {v for node in home for v in (*nodes.values_read(node), *node.outs) if v.is_stored}
@@ -340,10 +341,36 @@ def _replace_elements(
         out = _before_changes(following)
         if math.prod(now.shape) <= SEVERAL or not isinstance(out.maker, nodes.Point):
             continue  # these few have variables instead
-        if is_near and not _ends_with_vectors(now) and not keeps_elements(out.maker, now):
+        versions = _versions(now, out.maker, readers, home)
+        last = versions[-1]
+        if is_near and not _ends_with_vectors(now) and not keeps_elements(out.maker, last):
             continue  # both stay in the cache anyway
-        if _is_done_with(now, home[out.maker], home, readers[now], groups):
-            now.home = following
+        is_done = _is_done_with(last, home[out.maker], home, readers[last], groups)
+        if is_done and not any(value in outputs for value in versions):
+            for value in versions:
+                value.home = following
+
+
+def _versions(
+    now: Value,
+    node: nodes.Node,
+    readers: Mapping[Value, list[nodes.Node]],
+    home: Mapping[nodes.Node, int],
+) -> list[Value]:
+    """A carried value, and what changes of parts make of it in its memory, until a node reads it.
+
+    Each is read by others only before it is changed.
+    """
+    for value in nodes.values_read(node):
+        versions = [value]
+        while (maker := versions[0].maker) is not None:
+            found = [x for x, y in _changed(maker) if y is versions[0]]
+            if not found or any(home[reader] > home[maker] for reader in readers[found[0]]):
+                break
+            versions.insert(0, found[0])
+        if versions[0] is now:
+            return versions
+    return [now]
 
 
 def _before_changes(value: Value) -> Value:

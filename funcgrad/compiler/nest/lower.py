@@ -496,7 +496,7 @@ def _taken_into_zeros(operand: Operand, reader: Node, uses: Counter[Value]) -> l
     chain: list[Put] = []
     while isinstance(operand, View):
         node = operand.value.maker
-        is_whole = operand.is_value and operand.shape == reader.out.shape
+        is_whole = operand.is_whole and operand.shape == reader.out.shape
         if not isinstance(node, Put) or not is_whole or node.epoch != reader.epoch:
             return []
         is_sum = expression(node.step).is_sum

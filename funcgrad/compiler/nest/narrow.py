@@ -17,8 +17,8 @@ from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.bounds import parts_of
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, whole
 from funcgrad.compiler.nest.lookups import known_numbers
-from funcgrad.compiler.nest.nodes import Fold, Graph, Loop, Node, Point, rewrite
-from funcgrad.compiler.nest.unswitch import asks_index
+from funcgrad.compiler.nest.nodes import Fold, Graph, Loop, Node, Point, Put, rewrite
+from funcgrad.compiler.nest.unswitch import asks_index, is_bounded
 from funcgrad.dtypes import BOOL
 from funcgrad.lowering import Reduction
 
@@ -32,8 +32,12 @@ _SIDES = {"greater": 0, "greater_equal": 0, "less": 1, "less_equal": 1}
 
 
 def narrow(graph: Graph, loop: Loop) -> None:
-    """Let outer products in the body of a loop change what their masks select."""
+    """Let what is added in the body of a loop change what its masks select."""
     carried = {carry.now for carry in loop.carries if carry.final is not None}
+    for node in graph.nodes:
+        x = node.operands[0] if isinstance(node, Put) else None
+        if isinstance(x, View) and x.is_value and x.value in carried:
+            carried.add(node.out)
     rewrite(graph, lambda node: _narrowed(node, carried))
 
 
@@ -53,13 +57,16 @@ class _Factor:
 
 
 def _narrowed(node: Node, carried: Collection[Value]) -> list[Node] | None:
-    """The nodes in the place of one, if it adds an outer product of masked vectors."""
+    """The nodes in the place of one, if it adds what is masked, or a product of masked vectors."""
     if type(node) is not Point or node.out.dtype.kind != "f":
         return None
     word, operands = parts_of(node)
     for k in _WHOLE.get(word, ()):
         old, product = operands[k], operands[1 - k]
         if isinstance(old, View) and old.is_value and old.value in carried:
+            selected = _selected(product)
+            if selected is not None and is_bounded(selected[0]):
+                return _chosen(node, old, k, *selected)
             factors = _factors(product)
             if any(factor.mask for factor in factors):
                 return _masked(node, old, factors)
@@ -83,6 +90,26 @@ def _factor(x: Operand) -> _Factor | None:
     if (x.offset, x.strides[axis], x.value.shape) != (0, 1, (x.shape[axis],)):
         return None
     return _Factor(x.value, axis, _mask(x.value.maker))
+
+
+def _selected(x: Operand) -> tuple[Operand, Operand] | None:
+    """The condition under which an operand is not zero, and what it is then."""
+    node = x.value.maker if isinstance(x, View) and x.is_value else None
+    word, operands = parts_of(node) if type(node) is Point else ("", [])
+    if not word.startswith("select"):
+        return None
+    condition, value, zero = operands
+    if not isinstance(zero, Uniform) or zero.scalar or value.dtype != x.dtype:
+        return None
+    return condition, value
+
+
+def _chosen(node: Point, old: View, k: int, condition: Operand, value: Operand) -> list[Node]:
+    """The nodes that change an array where a condition holds."""
+    operands = (old, value) if k == 0 else (value, old)
+    changed = Point(operands, (Value(old.shape, old.dtype),), node.expr)
+    choice = (condition, whole(changed.out), old)
+    return [changed, Point(choice, (node.out,), "select({0}, {1}, {2})")]
 
 
 def _mask(node: Node | None) -> Point | None:

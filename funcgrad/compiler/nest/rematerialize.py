@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from funcgrad.compiler.machine import CACHES, cycles_of_moving
+from funcgrad.compiler.nest.bounds import bounds_of
 from funcgrad.compiler.nest.cost import cycles_of_computing
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import (
@@ -21,6 +22,7 @@ from funcgrad.compiler.nest.nodes import (
     Loop,
     Nest,
     Node,
+    Pick,
     Point,
     cloned,
     depth_first,
@@ -30,6 +32,7 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
     without_unread,
 )
+from funcgrad.compiler.nest.take_back import take_back, writes_of
 from funcgrad.compiler.nest.unswitch import asks_index
 
 MIN_BYTES = 2 * CACHES[1][0]
@@ -80,6 +83,7 @@ class _Pair:
             return
         self.length = length
         self.walks = self._walks()
+        self.writes = writes_of(self.first) if self.is_reverse else {}
         # Everything; what needs no further stack of carried values; conditions on the index, which
         # bound the rows of those who compute them (`unswitch`).
         again = self._choose()
@@ -152,7 +156,7 @@ class _Pair:
         if isinstance(node, Point) and node.expr == "{0}":
             [x] = node.operands
             if isinstance(x, View) and x.value in self.carried and x == whole(x.value):
-                return x.value
+                return None if x.value in self.writes else x.value
         return None
 
     def _needs(self, value: Value) -> set[Node] | None:
@@ -164,7 +168,7 @@ class _Pair:
 
         found = depth_first([self.made[value]], needs)
         for node in found:
-            if not isinstance(node, Point | Copies):
+            if not isinstance(node, Point | Copies | Pick):
                 return None
             if node.is_expensive and not self.is_limited:
                 return None
@@ -181,12 +185,16 @@ class _Pair:
             return False
         carried = {v for node in again for v in values_read(node)} & self.carried
         size = sum(math.prod(value.shape) for value in self.gone)
-        size -= 2 * sum(math.prod(now.shape) for now in carried if now not in self.kept)
+        size -= 2 * sum(self._size_of_stack(now) for now in carried if now not in self.kept)
         work = sum(cycles_of_computing(node) * math.prod(node.out.shape) for node in again)
         nbytes = size * self.length * min(value.dtype.itemsize for value in self.gone)
         if self.is_limited:
             return nbytes > 0
         return nbytes >= MIN_BYTES and work <= 2 * cycles_of_moving(nbytes) * size
+
+    def _size_of_stack(self, now: Value) -> int:
+        """How many elements of an iteration are kept so that a carried value is at hand."""
+        return self.writes[now].size if now in self.writes else math.prod(now.shape)
 
     # The change.
 
@@ -194,38 +202,55 @@ class _Pair:
         """Have the second loop compute what is gone."""
         body = self.second.bodies[-1]
         own = self.kept
-        clones: list[Node] = []
+        self.clones: list[Node] = []
         for node in again:
             for value in values_read(node):
                 if value not in own:
                     own[value] = self._given(value)
-            clones.append(cloned(node, own))
-            clones[-1].epoch = body.nodes[0].epoch
+            self.clones.append(cloned(node, own))
+        for clone in self.clones:
+            clone.epoch = body.nodes[0].epoch
         instead = {k.inner: own[v] for v in self.gone for k in self.walks[v]}
         for node in body.nodes:
             node.operands = tuple(reading(x, instead) for x in node.operands)
-        body.nodes[:0] = clones
+        body.nodes[:0] = self.clones
 
     def _given(self, value: Value) -> Value:
         """Return an input of the first loop as the second one has it."""
+        if value in self.writes:
+            writes = self.writes[value]
+            return take_back(self.second, self.clones, writes, self.body, self._kept)
         link = self._stack(value) if value in self.carried else self.given.get(value)
-        if link is None:
-            return value  # a constant
+        return value if link is None else self._walked(link)  # a constant
+
+    def _kept(self, value: Value) -> Value:
+        """Any value of an iteration of the first loop as the second one has it."""
+        if value not in self.kept:
+            is_made = value.maker is not None
+            self.kept[value] = self._walked(self._stack(value)) if is_made else self._given(value)
+        return self.kept[value]
+
+    def _walked(self, link: Link) -> Value:
+        """The value that the second loop has at the place of a link of the first one."""
         offset, step = link.offset, link.step
         if self.is_reverse:
             offset, step = offset + (self.length - 1) * step, -step
         inner = Value(link.inner.shape, link.inner.dtype)
-        inner.array = link.inner.array
+        inner.array, inner.bounds = link.inner.array, bounds_of(whole(link.inner))
         self.second.links += (Link(inner, link.outer, offset, step),)
         return inner
 
-    def _stack(self, now: Value) -> Link:
-        """A stack of a carried value as it is when steps begin."""
-        size = math.prod(now.shape)
-        out, stack = Value(now.shape, now.dtype), Value((self.length, *now.shape), now.dtype)
-        kept = Point((whole(now),), (out,), "{0}")
-        kept.epoch = self.body.nodes[0].epoch
-        self.body.nodes.insert(0, kept)
+    def _stack(self, value: Value) -> Link:
+        """A stack of a value of each iteration: a carried one as it is when steps begin."""
+        size = math.prod(value.shape)
+        out, stack = value, Value((self.length, *value.shape), value.dtype)
+        nodes = self.body.nodes
+        if value.maker is None or value in self.body.outputs:
+            out = Value(value.shape, value.dtype)
+            out.bounds = bounds_of(whole(value))
+            kept = Point((whole(value),), (out,), "{0}")
+            kept.epoch = nodes[0].epoch
+            nodes.insert(0 if value.maker is None else nodes.index(value.maker) + 1, kept)
         self.body.outputs.append(out)
         stack.maker = self.first
         stack.is_stored = False
@@ -246,7 +271,7 @@ class _Pair:
         self.first.outs = tuple(out for out in self.first.outs if out not in stacks)
         self.second.links = tuple(k for k in self.second.links if k.inner not in read)
         self.body.outputs = [value for value in self.body.outputs if value not in gone]
-        self.body.nodes = without_unread(self.body.nodes, self.body.outputs, (Point, Copies))
+        self.body.nodes = without_unread(self.body.nodes, self.body.outputs, (Point, Copies, Pick))
         for loop in (self.first, self.second):
             outer = dict.fromkeys(k.outer for k in loop.links if k.outer not in loop.outs)
             starts = (carry.initial.outer for carry in loop.carries)

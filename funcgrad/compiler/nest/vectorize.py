@@ -15,6 +15,7 @@ import numpy as np
 from funcgrad.compiler import machine
 from funcgrad.compiler.nest.accumulate import is_accurate, is_across
 from funcgrad.compiler.nest.bounds import run_of
+from funcgrad.compiler.nest.gathers import is_chosen
 from funcgrad.compiler.nest.guards import core_of_most
 from funcgrad.compiler.nest.iteration import Access, Vectors
 from funcgrad.compiler.nest.layout import View
@@ -47,7 +48,7 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
         scattered.update(access for access in written if row.steps[access] != 1)
     far = scattered | {access for access in apart if plan.space.is_far(access)}
     lookups = [n for n in body if isinstance(n, Pick) and not plan.is_of_row(n)]
-    single = [node for node in lookups if not run_of(node)]
+    single = [node for node in lookups if not run_of(node) and not is_chosen(plan, node)]
     is_guarded = any(isinstance(node, Guard) for node in body)
     cost = _cost(body)
     # LLVM makes vectors by itself of what is written a few elements apart.
