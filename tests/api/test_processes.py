@@ -384,7 +384,7 @@ def test_children_work_while_threads_of_the_parent_do() -> None:
                 fg.grad(lambda x: np.sin(x * len(x)).sum())(np.ones(n))
             fg.jit(lambda x, k=float(n): np.cos(x * k) + k)(np.ones(n))
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
+    threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
         thread.start()
 
@@ -394,7 +394,7 @@ def test_children_work_while_threads_of_the_parent_do() -> None:
 
     context = multiprocessing.get_context("fork")
     try:
-        for _ in range(4):
+        for _ in range(2):
             queue = context.SimpleQueue()
             process = context.Process(target=child, args=(queue,))
             process.start()

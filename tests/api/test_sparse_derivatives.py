@@ -428,8 +428,8 @@ def test_memory_is_linear_in_the_number_of_entries() -> None:
             tracemalloc.stop()
 
     peak(1000)  # code that is loaded on first use
-    small, large = peak(5_000), peak(20_000)
-    assert 5_000 * 8 < small < large < 4.5 * small
+    small, large = peak(2_000), peak(8_000)
+    assert 2_000 * 8 < small < large < 4.5 * small
 
 
 def test_loops_that_are_found_again_do_not_make_patterns_dense() -> None:

@@ -139,6 +139,7 @@ def test_bit_casts_of_all_widths(dtype: str, to: str) -> None:
         assert constant.tobytes() == expected[0, 0].tobytes()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize(
     ("equation", "one", "other"),

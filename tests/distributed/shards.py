@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -182,12 +183,11 @@ def laws(takes_turns: bool) -> None:
     ways = (lambda f: f, fg.jit)
     for k, (name, make) in enumerate(OPTIMIZERS.items()):
         wanted = expected(make(), n)
-        for j, run in enumerate((with_divided_state, with_divided_parameters)):
-            for way in ways[(j + k) % 2 : (j + k) % 2 + 1] if takes_turns else ways:
-                for least in (1, 20)[j : j + 1] if takes_turns else (1, 20):
-                    f = run(make(), "data", least)
-                    with distributed.spmd():
-                        assert_near(way(f)(own), wanted)
+        tries = list(product((with_divided_state, with_divided_parameters), ways, (1, 20)))
+        for run, way, least in tries[k % 8 :: 8] if takes_turns else tries:
+            f = run(make(), "data", least)
+            with distributed.spmd():
+                assert_near(way(f)(own), wanted)
         distributed.echo(name)
     messages()
     updates_in_turn()

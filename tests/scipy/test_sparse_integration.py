@@ -131,6 +131,7 @@ def by_diffusion(alpha: Any, method: str, is_dense: bool = False) -> Any:
     return end(rates, method, jac=jac, max_steps=100).y[N // 3, -1]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_forward_mode(method: str) -> None:
     """Along one rate, which is stacked with others: what is stacked stands for an array."""
@@ -231,6 +232,7 @@ def test_bands_of_few_diagonals(below: int, above: int) -> None:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_patterns_without_a_band_have_sparse_factors(method: str) -> None:
     """A graph whose neighbours are anywhere, with the gradient of its end."""
