@@ -57,6 +57,13 @@ class Term:
         """Whether windows have one place."""
         return len(self.taps) == 1
 
+    @property
+    def place(self) -> int | None:
+        """The place of the only column, of which each element has one coefficient."""
+        (places,) = np.nonzero(self.taps[0])
+        is_one = self.is_alone and self.columns is None and len(places) == 1
+        return int(places[0]) if is_one else None
+
     def scaled(self, size: int, operation: Callable[[Any], Any]) -> Term:
         """The term after an operation on its elements, which maps coefficients, or 1.0."""
         if not self.is_alone:
@@ -98,6 +105,16 @@ class Term:
             k = 0 if is_same else step
             found[k : k + count, step : step + width] += tap * self.taps
         return replace(self, low=0 if is_same else self.low + low, taps=found)
+
+    def column(self, size: int, dtype: Any) -> Any:
+        """The coefficients of the only column."""
+        factor = self.taps[0, self.place].astype(dtype)
+        if self.source is None:
+            found = fnp.broadcast_to(factor, (size,))
+        else:
+            source = _shifted(self.source, self.low, size)
+            found = source if factor == 1 else factor * source
+        return found if self.rows is None else found * self.rows
 
     def table(self, size: int, first: int, dtype: Any) -> Any:
         """The coefficients, a row for each element."""
@@ -157,8 +174,19 @@ class Band:
 
     def table(self, dtype: Any) -> Any:
         """The coefficients, a row for each element."""
+        if all(t.place is not None for t in self.terms):
+            return self._columns(dtype)
         tables = (t.table(self.size, self.first, dtype) for t in self.terms)
         return functools.reduce(operator.add, tables)
+
+    def _columns(self, dtype: Any) -> Any:
+        """The same of terms that have one column each."""
+        found: dict[int | None, Any] = {}
+        for t in self.terms:
+            own = t.column(self.size, dtype)
+            found[t.place] = found[t.place] + own if t.place in found else own
+        zeros = fnp.zeros(self.size, dtype)
+        return fnp.stack([found.get(place, zeros) for place in range(self.breadth)], 1)
 
 
 def _shifted(x: Any, start: int, size: int) -> Any:

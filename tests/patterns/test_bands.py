@@ -28,6 +28,12 @@ def of_slices(x):
     return np.sum(np.sin(sum(x[i : N - BREADTH + i] for i in range(BREADTH))) ** 2)
 
 
+def of_neighbours(x):
+    """Each of whose neighbours has a factor of its own."""
+    y = [x[i : N - 6 + i] for i in range(7)]
+    return np.sum((2 + 5 * y[5] ** 2 + sum(a * (1 + a) for a in y)) ** 2)
+
+
 def of_two(x):
     return np.sum(np.exp(0.1 * np.convolve(np.tanh(x), TAPS, mode="same")) * x)
 
@@ -73,13 +79,18 @@ def products(matrix, derivative):
         )
 
 
-@pytest.mark.parametrize("f", [ahead, scaled, of_slices, of_two])
+@pytest.mark.parametrize("f", [ahead, scaled, of_slices, of_neighbours, of_two])
 def test_hessians(f, breadths, monkeypatch):
     monkeypatch.setattr("funcgrad.patterns.diagonals.MOST_DIAGONALS", 4)
     found = fg.hessian(f, sparse=True)(X)
     assert len(set(breadths)) == 1
     assert found.nnz == fg.sparsity.hessian_sparsity(f)(X).nnz
     products(found, lambda v: fg.jvp(fg.grad(f), (X,), (v,))[1])
+
+
+def test_columns_of_their_own_are_no_windows():
+    program = fg.make_jaxpr(fg.hessian(of_neighbours, sparse=True))(X)
+    assert "convol" not in str(program)
 
 
 @pytest.mark.parametrize("f", [same, full, cut, with_windows])
