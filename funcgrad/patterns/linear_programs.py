@@ -32,6 +32,7 @@ from funcgrad.patterns.diagonals import (
 from funcgrad.patterns.index_sets import identity
 from funcgrad.patterns.known import Scope, form_of
 from funcgrad.patterns.known_part import known_and_rest
+from funcgrad.patterns.shared_windows import with_shared_windows
 from funcgrad.patterns.slices import with_slices
 from funcgrad.transforms.batch import batch_flat
 from funcgrad.transforms.programs import LinearizedProgram, linearize_program, transpose_program
@@ -58,7 +59,7 @@ class Derivative:
     hubs: tuple[int, ...] = ()
 
     def __init__(self, program: Program, is_active: Sequence[bool]) -> None:
-        program = cse(with_slices(program))
+        program = with_shared_windows(cse(with_slices(program)))
         self.is_active = tuple(is_active)
         self.linearized = linearize_program(program, self.is_active)
         self.program = program
