@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 
 from funcgrad.compiler.loops.language import Expression, For, Number, Variable, call
 from funcgrad.compiler.loops.strip_mine import Vectors, strip_mine
-from funcgrad.compiler.machine import SEVERAL, VECTOR_BYTES
+from funcgrad.compiler.machine import FEW, SEVERAL, VECTOR_BYTES
 from funcgrad.compiler.nest.kernel import KernelBuilder
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 
@@ -177,12 +177,13 @@ class IterationSpace:
     def _is_literal(self, loop: Loop) -> bool:
         """Whether the text says how long a loop is.
 
-        Every other element of rows that are shorter than a few vectors: LLVM would leave most of
-        them to what follows the loop over vectors. The only loop may be one over a batch, whose
-        length is to be any.
+        A few elements inside of another loop, which LLVM then writes out. Every other element of
+        rows that are shorter than a few vectors: LLVM would leave most of them to what follows the
+        loop over vectors. The only loop may be one over a batch, whose length is to be any.
         """
         skips = any(1 < step <= loop.longest for step in loop.steps.values())
-        return skips and loop.size <= LITERAL_LENGTH and len(self.loops) > 1
+        is_few = loop is self.loops[-1] and loop.size <= FEW
+        return (is_few or (skips and loop.size <= LITERAL_LENGTH)) and len(self.loops) > 1
 
     def _neighbour(self, access: Access) -> Access | None:
         """The first access to elements between which those of this one lie."""
