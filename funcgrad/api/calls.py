@@ -229,33 +229,52 @@ class _Writer(TreeWriter):
                     makers[make] = self.constant(make)
                 empty = makers[make]
                 self.line(f"{name} = {empty}({self.constant(shape)}, {self.constant(dtype)})")
-        self.line(f"frame = {self.constant(executable.take_frame)}()")
-        if len(self.numbers) > _FEW:
-            inputs = list(places)[: executable.numbers.n_inputs]
-            given = ", ".join(self.numbers.get(i, "0.0") for i in inputs)
-            self.line(f"frame.pack_numbers(frame.numbers, 0, {given})")
-        else:
-            for i, name in self.numbers.items():
-                self.line(f"frame.numbers[{places[i]}] = {name}")
-        self.line(f"frame.pack(frame.slots, {8 * FIRST_SLOT}{_addresses(objects)})")
-        self.line(
-            f"code = {self.constant(executable.run)}"
-            f"(frame.address, {executable.table_address}, {executable.n_objects})"
-        )
-        give_back = f"{self.constant(executable.frames.append)}(frame)"
-        self.line("if code:")
-        self.line(f"    error = {self.constant(executable.explain)}(code, frame)")
-        self.line(f"    {give_back}")
-        self.line("    if error is None: return MISS")
-        self.line("    raise error")
+        self._run_steps(objects)
         if len(found) > _FEW:
             names = (found.get(i, "_") for i in list(places)[executable.numbers.first_result :])
             self.line(f"{', '.join(names)}, = frame.results")
         else:
             for i, name in found.items():
                 self.line(f"{name} = frame.numbers[{places[i]}]")
-        self.line(give_back)
+        self.line(f"{self.constant(executable.frames.append)}(frame)")
         self._give(set(), set(found.values()))
+
+    def _run_steps(self, objects: Sequence[str | None]) -> None:
+        """Run the steps; once more where arguments only lie in another order than kernels read."""
+        executable = self.executable
+        places = executable.numbers.places
+        arrays = [name for i, name in enumerate(self.leaves) if i not in self.numbers]
+        # Results that are arguments with their memory are not to be copies.
+        is_repeated = bool(arrays) and all(source is None for source in executable.sources)
+        indent = "    " if is_repeated else ""
+        if is_repeated:
+            self.line("while True:")
+        self.line(f"{indent}frame = {self.constant(executable.take_frame)}()")
+        if len(self.numbers) > _FEW:
+            inputs = list(places)[: executable.numbers.n_inputs]
+            given = ", ".join(self.numbers.get(i, "0.0") for i in inputs)
+            self.line(f"{indent}frame.pack_numbers(frame.numbers, 0, {given})")
+        else:
+            for i, name in self.numbers.items():
+                self.line(f"{indent}frame.numbers[{places[i]}] = {name}")
+        self.line(f"{indent}frame.pack(frame.slots, {8 * FIRST_SLOT}{_addresses(objects)})")
+        self.line(
+            f"{indent}code = {self.constant(executable.run)}"
+            f"(frame.address, {executable.table_address}, {executable.n_objects})"
+        )
+        if is_repeated:
+            self.line("    if not code: break")
+        else:
+            self.line("if code:")
+        self.line(f"    error = {self.constant(executable.explain)}(code, frame)")
+        self.line(f"    {self.constant(executable.frames.append)}(frame)")
+        self.line("    if error is not None: raise error")
+        if is_repeated:
+            self.line(f"    found = {self.constant(_in_order)}({', '.join(arrays)})")
+            self.line("    if found is None: return MISS")
+            self.line(f"    {', '.join(arrays)}, = found")
+        else:
+            self.line("    return MISS")
 
     def _give(self, scalars: set[str], numbers: set[str]) -> None:
         """Make results of what was computed: scalars of arrays without axes, or arrays of a kind.
@@ -277,6 +296,14 @@ class _Writer(TreeWriter):
             self.line(f"{name} = {made}.view({self.constant(self.of_kind.kind)})")
             if self.of_kind.is_weak[i]:
                 self.line(f"{name}.weak_type = True")
+
+
+def _in_order(*arrays: np.ndarray) -> list[np.ndarray] | None:
+    """Arrays, those copied whose elements do not lie in order; ``None`` if all lie so."""
+    lies_so = [type(x) is not np.ndarray or x.flags.c_contiguous for x in arrays]
+    if all(lies_so):
+        return None
+    return [x if known else x.copy() for x, known in zip(arrays, lies_so, strict=True)]
 
 
 def _addresses(objects: Sequence[str | None]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from operator import is_
 from types import BuiltinFunctionType, FunctionType
@@ -35,42 +35,54 @@ def exact_key(value: Any) -> Hashable:
     Args:
         value: Anything. What has no hash counts as it is now.
     """
-    kind = type(value)
+    return _key_maker(type(value))(value)
+
+
+@lru_cache(4096)
+def _key_maker(kind: type) -> Callable[[Any], Hashable]:
+    """How the key of a value of this type is made."""
     if kind in _OWN_KEY:
-        key: Hashable = value
-        return key
+        return lambda value: value
     if kind is int or kind is bool:
-        return kind, value
+        return lambda value: (kind, value)
     if kind is float:
-        return kind, struct.pack("d", value)
+        return lambda value: (kind, struct.pack("d", value))
     if kind is complex:
-        return kind, struct.pack("dd", value.real, value.imag)
-    if isinstance(value, np.generic) and not value.dtype.hasobject:
-        # The padding of long doubles is random.
-        return kind, value.dtype, repr(value) if value.dtype.char in "gG" else value.tobytes()
-    if kind is np.ndarray and not value.dtype.hasobject:
-        return kind, value.shape, value.dtype, value.tobytes()
-    parts = _parts(kind, value)
-    if parts is not None:
-        return kind, parts
-    return (kind, value) if is_hashable(value) else (kind, Compared(value))
+        return lambda value: (kind, struct.pack("dd", value.real, value.imag))
+    parts = _parts_maker(kind)
+    if issubclass(kind, np.generic) or kind is np.ndarray:
+        return lambda value: _compared(value) if value.dtype.hasobject else (kind, _bits(value))
+    return _compared if parts is None else lambda value: (kind, parts(value))
 
 
-def _parts(kind: type, value: Any) -> Hashable | None:
-    """The keys of what a value is compared by; None if it is compared as a whole."""
-    is_named = isinstance(value, tuple) and "__eq__" not in kind.__dict__
+def _bits(value: Any) -> Hashable:
+    """Dtype, shape and bits of an array or a number of NumPy."""
+    # The padding of long doubles is random.
+    is_padded = value.dtype.char in "gG" and isinstance(value, np.generic)
+    return value.dtype, value.shape, repr(value) if is_padded else value.tobytes()
+
+
+def _compared(value: Any) -> Hashable:
+    return type(value), value if is_hashable(value) else Compared(value)
+
+
+def _parts_maker(kind: type) -> Callable[[Any], Hashable] | None:
+    """How the keys are made of what a value is compared by; None if it is compared as a whole."""
+    is_named = issubclass(kind, tuple) and "__eq__" not in kind.__dict__
     if kind is tuple or kind is list or is_named:
-        return tuple(map(exact_key, value))
+        return lambda value: tuple([_key_maker(type(x))(x) for x in value])
     if kind is dict:
-        return frozenset((exact_key(key), exact_key(x)) for key, x in value.items())
+        return lambda value: frozenset((exact_key(k), exact_key(x)) for k, x in value.items())
     if kind is frozenset or kind is set:
-        return frozenset(map(exact_key, value))
+        return lambda value: frozenset(map(exact_key, value))
     if kind is slice or kind is range:
-        return exact_key((value.start, value.stop, value.step))
+        return lambda value: exact_key((value.start, value.stop, value.step))
     if kind.__module__ == "decimal" and kind.__name__ == "Decimal":
-        return str(value)
+        return str
     names = _fields_of(kind)
-    return None if names is None else tuple(exact_key(getattr(value, name)) for name in names)
+    if names is None:
+        return None
+    return lambda value: tuple([exact_key(getattr(value, name)) for name in names])
 
 
 @lru_cache(4096)

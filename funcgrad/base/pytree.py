@@ -568,16 +568,16 @@ _INTERN_LIMIT = 65536
 
 
 def _interned_by_key(node: _Node, meta: Hashable, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
-    if not is_hashable(meta):
-        meta = _Frozen(meta)
-    key = (node, meta._form if type(meta) is _Frozen else exact_key(meta), children)
-    found = _interned.get(key)
+    form = meta._form if type(meta) is _Frozen else exact_key(meta)
+    found = _interned.get((node, form, children))
     if found is None:
         if len(_interned) >= _INTERN_LIMIT:
             _interned.clear()
+        if not is_hashable(meta):
+            meta = _Frozen(meta)
         found = PyTreeDef(node, meta, children)
         if not found.is_transient:
-            found = _interned.setdefault(key, found)
+            found = _interned.setdefault((node, found._form, children), found)
     return found
 
 

@@ -60,6 +60,12 @@ def test_a_compiled_call_takes_three_steps(function, x):
     assert len(calls_of(lambda: compiled(x))) <= 3
 
 
+def test_arrays_in_another_order_take_few_steps_more():
+    compiled = fg.jit(lambda x, y: np.sin(x) + y)
+    x = np.ones((3, 3))
+    assert len(calls_of(lambda: compiled(x.T, x[:, 0]))) <= 8
+
+
 def calls_per_operation(transform, x, operation, until=""):
     def run(n):
         def function(x):

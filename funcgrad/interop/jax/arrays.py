@@ -85,6 +85,8 @@ class Array(np.ndarray, metaclass=_Kind):
             found = adopt(np.ndarray.__getitem__(self, index))
         except IndexError:  # places outside are clamped, by default; all else raises again
             return self.at[index].get()
+        # What is passed to compiled functions again and again lies in order, as JAX's arrays do.
+        found = found if found.flags.c_contiguous else found.copy()
         return weakly(found) if self.weak_type else found
 
     def __iter__(self) -> Iterator[Any]:  # that of ndarrays goes on to the first IndexError
