@@ -35,7 +35,8 @@ def exact_key(value: Any) -> Hashable:
     Args:
         value: Anything. What has no hash counts as it is now.
     """
-    return _key_maker(type(value))(value)
+    kind: type = type(value)
+    return _key_maker(kind)(value)
 
 
 @lru_cache(4096)
@@ -70,7 +71,7 @@ def _parts_maker(kind: type) -> Callable[[Any], Hashable] | None:
     """How the keys are made of what a value is compared by; None if it is compared as a whole."""
     is_named = issubclass(kind, tuple) and "__eq__" not in kind.__dict__
     if kind is tuple or kind is list or is_named:
-        return lambda value: tuple([_key_maker(type(x))(x) for x in value])
+        return lambda value: tuple(map(exact_key, value))
     if kind is dict:
         return lambda value: frozenset((exact_key(k), exact_key(x)) for k, x in value.items())
     if kind is frozenset or kind is set:
