@@ -543,7 +543,7 @@ class _Scatter(Primitive):
 
 def _row_numbers(index: Sequence[Any], lengths: Shape) -> Any:
     """Row-major numbers of places, one-dimensional."""
-    number = index[0]
+    number = index[0] if index else np.zeros((), np.intp)
     for i, n in zip(index[1:], lengths[1:], strict=True):
         number = number * n + i
     return number.reshape(-1)
