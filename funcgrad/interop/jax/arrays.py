@@ -85,7 +85,7 @@ class Array(np.ndarray, metaclass=_Kind):
             found = adopt(np.ndarray.__getitem__(self, index))
         except IndexError:  # places outside are clamped, by default; all else raises again
             return self.at[index].get()
-        # What is passed to compiled functions again and again lies in order, as JAX's arrays do.
+        # Arrays of JAX lie in order: these may be passed to compiled functions again and again.
         found = found if found.flags.c_contiguous else found.copy()
         return weakly(found) if self.weak_type else found
 
