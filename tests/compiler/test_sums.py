@@ -176,3 +176,25 @@ def test_running_sums_of_several_lines_at_a_time(shape: tuple[int, ...], dtype: 
         np.testing.assert_array_equal(back(x), expected)
         other = x.swapaxes(0, -1)  # lines that do not lie beside each other
         np.testing.assert_array_equal(f(other), np.cumsum(other, axis=axis))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("n_rows", [4, 7, 90])
+@pytest.mark.parametrize("length", [33, 64, 100])
+def test_rows_that_are_folded_at_a_time(length: int, n_rows: int, dtype: str) -> None:
+    """Rows of a loop's body, groups of them and what is left, and sums over all of them."""
+    rng = np.random.default_rng(length * n_rows)
+    a, v = rng.normal(size=(n_rows, length)).astype(dtype), rng.normal(size=length).astype(dtype)
+
+    def product(v: Any, _: Any) -> tuple[Any, Any]:
+        w = a @ v
+        return v + 1, (w, np.sum(w * w), np.max(a - v, axis=1))
+
+    _, (w, total, most) = fg.jit(lambda v: fg.lax.scan(product, v, None, length=3))(v)
+    steps = [v, v + 1, v + 1 + 1]
+    exact = [a.astype("f8") @ x.astype("f8") for x in steps]
+    scale = np.max([np.abs(a).astype("f8") @ np.abs(x) for x in steps])
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(w, exact, atol=4 * eps * scale, rtol=0)
+    np.testing.assert_allclose(total, np.sum(np.square(exact), axis=1), rtol=16 * eps)
+    np.testing.assert_array_equal(most, [np.max(a - x, axis=1) for x in steps])

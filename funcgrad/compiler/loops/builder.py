@@ -8,7 +8,7 @@ a loop is given another value (`change`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from typing import Any
@@ -69,11 +69,11 @@ class FunctionBuilder:
         """Leave the innermost loop."""
         self.body.append(Break())
 
-    def jam(self, count: int) -> None:
-        """Compute several iterations at once of the loop that was made last."""
+    def jam(self, count: int, carried: Iterable[str] = ()) -> None:
+        """Compute several iterations at once of the loop that was made last (`jam`)."""
         loop = self.body.pop()
         assert isinstance(loop, For)
-        self.body += jam(loop, count)
+        self.body += jam(loop, count, carried)
 
     def give_back(self, value: Expression | float) -> None:
         """Leave the kernel."""

@@ -476,6 +476,15 @@ def variables(x: Expression) -> Iterator[str]:
             waiting += x.operands
 
 
+def accesses(x: Expression) -> Iterator[tuple[bool, float]]:
+    """Whether each access of an expression to memory only reads, and its scope."""
+    if isinstance(x, Apply):
+        for y in x.operands:
+            yield from accesses(y)
+        if x.word.startswith(("load", "store")) and isinstance(x.operands[-1], Number):
+            yield x.word.startswith("load"), x.operands[-1].value
+
+
 def uses(body: Body) -> Counter[str]:
     """How often statements, and those inside of them, use each variable."""
     return Counter(name for x in expressions(body) for name in variables(x))

@@ -37,12 +37,15 @@ class Vectors:
         narrow: The same for what is left then: those of one register.
         is_rest: Whether folds take its elements as what is left of longer vectors.
         register: Elements of one register, if the results of several are to be folded one by one.
+        is_split: Whether whole vectors have a loop of their own, without masks, even where those
+            for what is left have the same length and take the same accumulators.
     """
 
     wide: int
     narrow: int
     is_rest: bool = False
     register: int = 0
+    is_split: bool = False
 
     @property
     def has_rest(self) -> bool:
@@ -78,7 +81,7 @@ def strip_mine(
         first = Assign(names[loop.index], lanes)
         return For(m.name, start, stop, step, [first, *renamed(body, names)])
 
-    if vectors.has_rest:
+    if vectors.has_rest or vectors.is_split:
         length, whole = loop.stop - loop.start, Variable("whole")
         made.append(Assign(whole.name, loop.stop - (length & (vectors.wide - 1))))
         lanes, body = call("lanes", m, vectors.wide), rewritten(loop.body, present)

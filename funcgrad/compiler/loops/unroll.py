@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from funcgrad.base.forking import cached_property
@@ -27,6 +27,7 @@ from funcgrad.compiler.loops.language import (
     Number,
     Statement,
     Variable,
+    accesses,
     assigned,
     call,
     every,
@@ -208,19 +209,10 @@ def _are_apart(body: Body, shared: Set[str], iterations: Sequence[Body]) -> bool
     mentioned = [shared & {*assigned([x]), *uses([x])} for x in body] if shared else []
     if any(names and not isinstance(x, Assign) for x, names in zip(body, mentioned, strict=False)):
         return False
-    memory = [access for x in expressions(body) for access in _accesses(x)]
+    memory = [access for x in expressions(body) for access in accesses(x)]
     loaded = {scope for is_load, scope in memory if is_load}
     stored = {scope for is_load, scope in memory if not is_load}
     return sum(map(len, mentioned)) == len(shared) and not loaded & stored
-
-
-def _accesses(x: Expression) -> Iterator[tuple[bool, float]]:
-    """Whether each access to memory only reads, and its scope."""
-    if isinstance(x, Apply):
-        for y in x.operands:
-            yield from _accesses(y)
-        if x.word.startswith(("load", "store")) and isinstance(x.operands[-1], Number):
-            yield x.word.startswith("load"), x.operands[-1].value
 
 
 def _is_simple(statement: Statement) -> bool:

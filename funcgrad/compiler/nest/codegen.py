@@ -26,8 +26,8 @@ from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
 from funcgrad.compiler.nest.plan import Plan, is_function, width
 from funcgrad.compiler.nest.tiles import TransposedTiles
-from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Unswitcher
-from funcgrad.compiler.nest.vectorize import vectors_of
+from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Split, Unswitcher
+from funcgrad.compiler.nest.vectorize import has_rows_at_once, vectors_of
 
 TILE = 2 * machine.VECTOR_BYTES // 4
 """Columns of a tile, in kernels that read some arrays along their rows and others across them: what
@@ -73,6 +73,8 @@ class _Writer:
         self.vectors = [
             None if is_small else vectors_of(plan, body, is_inner) for body in plan.bodies
         ]
+        self.splits = [*map(self._split, plan.bodies, self.vectors)]
+        self.is_jammed = self._has_rows_at_once(is_inner)
         self.space.declare(plan.first, plan.only_written)
         self.tiles.declare()
         self.guards.declare()
@@ -82,6 +84,22 @@ class _Writer:
             self._batch()
         self.gathers.refuse()
         self.kernel = self._finished()
+
+    def _split(self, body: list[Node], vectors: Vectors | None) -> Split | None:
+        return self.unswitcher.split(body, vectors) if is_on("unswitch") else None
+
+    def _has_rows_at_once(self, is_inner: bool) -> bool:
+        """Whether several rows are written at once: their vectors are single registers then."""
+        found = [x for x, body in zip(self.vectors, self.plan.bodies, strict=True) if body]
+        if None in found or any(self.splits) or not has_rows_at_once(self.plan, is_inner):
+            return False
+        self.vectors = [x and Vectors(x.narrow, x.narrow, is_split=True) for x in self.vectors]
+        return True
+
+    def _carried_by_rows(self) -> Iterator[str]:
+        """The variables in which a fold keeps what it has of the rows before."""
+        for fold in (self.folds[node] for node in self.crossing):
+            yield from (f"{fold.name}s", f"{fold.name}e") if fold.is_accurate else (fold.name,)
 
     def _finished(self) -> Kernel:
         plan, first = self.plan, self.plan.first
@@ -178,8 +196,11 @@ class _Writer:
     def _rows(self) -> None:
         """The outer loops, and what is in them."""
         if not (self.blocks and self.plan.outer):
-            with self.space.inside(self.plan.outer):
-                self._row()
+            with self.space.inside(self.plan.outer[:-1]):
+                with self.space.inside(self.plan.outer[-1:]):
+                    self._row()
+                if self.is_jammed:
+                    self.source.jam(machine.FEW, self._carried_by_rows())
             return
         *others, loop = self.plan.outer
         with (
@@ -265,7 +286,7 @@ class _Writer:
                 self._statements(Part(body, NOTHING), loaded)
             return
         row = plan.row[-1]
-        split = self.unswitcher.split(body, vectors) if is_on("unswitch") else None
+        split = self.splits[plan.bodies.index(body)]
         limits = None
         if split is not None:
             limits = Limits(plan, split, lambda node, x: self._name(node, loaded, x))

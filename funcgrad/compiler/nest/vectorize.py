@@ -98,6 +98,26 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     return Vectors(wide, narrow if is_inner or is_short or is_folded else wide)
 
 
+def has_rows_at_once(plan: Plan, is_inner: bool) -> bool:
+    """Whether several rows are folded at a time, as of products with a vector.
+
+    The additions of one wait for each other, at the end those of its lanes, and what is the same in
+    all rows is loaded once for them. The text is there so many times: it is for little arithmetic,
+    in loops (``is_inner``) and where there is much of it. In long rows many vectors are added up.
+    """
+    if not plan.outer or len(plan.row) != 1 or plan.row_vectors is not None or plan.scratch:
+        return False
+    kinds = {plan.kind(node) for node in plan.nodes}
+    return (
+        "inner" in kinds <= {"point", "inner", "post"}
+        and plan.outer[-1].size >= machine.FEW
+        and plan.row[0].size < LEAST_ROW
+        and (is_inner or math.prod(plan.shape) >= machine.JOINED_WORK)
+        and all(isinstance(node, Point | Fold) for node in plan.nodes)
+        and sum(map(_cost, plan.bodies)) < machine.FEW
+    )
+
+
 def _dtypes(body: list[Node]) -> set[np.dtype[Any]]:
     return {x.dtype for node in body for x in (*node.operands, node.out)}
 
