@@ -253,8 +253,7 @@ def default_matmul_precision(new_val: Any = None) -> AbstractContextManager[None
         new_val: A name of a precision; it changes nothing.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> with fg.default_matmul_precision("highest"):
         ...     print(np.ones((1, 2)) @ np.ones(2))
         [2.]

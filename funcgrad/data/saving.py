@@ -85,8 +85,7 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
         OSError: If the file cannot be written; an older one is still there.
 
     Example:
-        >>> import pathlib, tempfile
-        >>> import numpy as np
+        >>> import pathlib, tempfile, numpy as np
         >>> from funcgrad import data
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = pathlib.Path(folder) / "params.npz"

@@ -465,8 +465,7 @@ def folder(
         LibraryError: If pyarrow is needed, and not installed.
 
     Example:
-        >>> import pathlib, tempfile
-        >>> import numpy as np
+        >>> import pathlib, tempfile, numpy as np
         >>> from funcgrad import data
         >>> with tempfile.TemporaryDirectory() as path:
         ...     for i in range(3):

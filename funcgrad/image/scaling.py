@@ -155,8 +155,7 @@ def scale_and_translate(
         ShapeError: If lengths do not fit.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> line = np.array([1.0, 2.0, 4.0])
         >>> one, half = np.ones(1), np.full(1, 0.5)
         >>> print(fg.image.scale_and_translate(line, (3,), (0,), one, half, "linear"))
@@ -220,8 +219,7 @@ def resize(
         ShapeError: If ``shape`` has not one length for each axis.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.image.resize(np.array([[1.0, 3.0]]), (1, 4), "linear"))
         [[1.  1.5 2.5 3. ]]
     """

@@ -55,8 +55,7 @@ def relu(x: ArrayLike) -> Array:
         An array of the type of ``x``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.nn.relu(np.array([-1.0, 2.0])), fg.grad(fg.nn.relu)(0.0))
         [0. 2.] 0.0
     """

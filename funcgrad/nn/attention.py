@@ -81,8 +81,7 @@ def dot_product_attention(
         Vaswani and others, arXiv:1706.03762; Ainslie and others, arXiv:2305.13245.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> x = np.arange(3.0).reshape(3, 1, 1)
         >>> print(fg.nn.dot_product_attention(x, np.zeros((3, 1, 1)), x, is_causal=True).ravel())
         [0.  0.5 1. ]

@@ -85,8 +85,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
         An initializer.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.nn.initializers.constant(2)(fg.random.key(0), (2,), np.float32))
         [2. 2.]
     """
@@ -233,8 +232,7 @@ def variance_scaling(
         ArgumentError: If there is no such mode or distribution.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> init = fg.nn.initializers.variance_scaling(1.0, "fan_in", "normal")
         >>> weights = init(fg.random.key(0), (1000, 100))
         >>> print(bool(abs(weights.std() - 1000**-0.5) < 1e-3))
@@ -364,8 +362,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
         diagonal of R positive (Mezzadri 2007, arXiv:math-ph/0609050).
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> q = fg.nn.initializers.orthogonal()(fg.random.key(0), (5, 3))
         >>> print(np.allclose(q.T @ q, np.eye(3)))
         True
@@ -406,8 +403,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         Xiao and others, arXiv:1806.05393.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> kernel = fg.nn.initializers.delta_orthogonal()(fg.random.key(0), (3, 2, 4))
         >>> print(np.allclose(kernel[1] @ kernel[1].T, np.eye(2)), kernel[[0, 2]].any())
         True False

@@ -50,8 +50,7 @@ def dense(x: ArrayLike, kernel: ArrayLike, bias: ArrayLike | None = None) -> Arr
         ShapeError: If the last axis of ``x`` is not that of the inputs.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.nn.dense(np.ones((1, 3)), np.ones((3, 2)), np.array([0.0, 1.0])))
         [[3. 4.]]
     """
@@ -97,8 +96,7 @@ def embed(table: ArrayLike, indices: ArrayLike) -> Array:
         OutOfBoundsError: If a known index has no row: negative ones are no rows either.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.nn.embed(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1])))
         [[3. 4.]
          [1. 2.]
@@ -153,8 +151,7 @@ def conv(
         ShapeError: If features do not match, or there are too few axes.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> x, kernel = np.ones((8, 28, 28, 1)), np.ones((5, 5, 1, 6))
         >>> fg.nn.conv(x, kernel, strides=2).shape
         (8, 14, 14, 6)
@@ -233,8 +230,7 @@ def conv_transpose(
         ShapeError: If features do not match, or there are too few axes.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> fg.nn.conv_transpose(np.ones((8, 7, 7, 16)), np.ones((3, 3, 16, 4)), strides=2).shape
         (8, 14, 14, 4)
     """
@@ -355,8 +351,7 @@ def scaled_matmul(
         ShapeError: If the shapes do not fit.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> x, scales = np.ones((1, 1, 4)), np.array([[[1.0, 2.0]]])
         >>> print(fg.nn.scaled_matmul(x, x, scales, scales))
         [[[10.]]]

@@ -42,8 +42,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
         An array of the shape of ``x``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.nn.softmax(np.array([[0.0, 0.0], [0.0, 1000.0]])))
         [[0.5 0.5]
          [0.  1. ]]
@@ -63,8 +62,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
         An array of the shape of ``x``, accurate where `softmax` is small.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.nn.log_softmax(np.array([0.0, 1000.0])))
         [-1000.     0.]
     """
@@ -86,8 +84,7 @@ def logmeanexp(
         The logarithm of the mean.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.nn.logmeanexp(np.array([1000.0, 1000.0])))
         1000.0
     """
@@ -137,8 +134,7 @@ def standardize(
         which loses no digits where the mean is large.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.nn.standardize(np.array([1.0, 3.0]), epsilon=0.0))
         [-1.  1.]
     """
@@ -178,8 +174,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
         DtypeError: If ``x`` is complex.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.nn.one_hot(np.array([0, 2]), 3))
         [[1. 0. 0.]
          [0. 0. 1.]]

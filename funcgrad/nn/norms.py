@@ -54,8 +54,7 @@ def layer_norm(
         Ba, Kiros and Hinton, arXiv:1607.06450.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.nn.layer_norm(np.array([1.0, 3.0]), bias=np.ones(2), epsilon=0.0))
         [0. 2.]
     """
@@ -96,8 +95,7 @@ def rms_norm(
         Zhang and Sennrich, arXiv:1910.07467.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.nn.rms_norm(np.array([3.0, 3.0]), epsilon=0.0))
         [1. 1.]
     """
@@ -141,8 +139,7 @@ def group_norm(
         Wu and He, arXiv:1803.08494.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.nn.group_norm(np.array([[1.0, 3.0, 5.0, 9.0]]), 2, epsilon=0.0))
         [[-1.  1. -1.  1.]]
     """
@@ -225,8 +222,7 @@ def batch_norm(
         Ioffe and Szegedy, arXiv:1502.03167.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> x = np.array([[1.0], [3.0]])
         >>> y, (mean, variance) = fg.nn.batch_norm(x, np.zeros(1), np.ones(1), train=True)
         >>> print(y.ravel().round(3), mean, variance)

@@ -81,8 +81,7 @@ def max_pool(
         ShapeError: If ``inputs`` has too few axes.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> image = np.arange(16.0).reshape(1, 4, 4, 1)
         >>> print(fg.nn.max_pool(image, (2, 2), strides=2)[0, :, :, 0])
         [[ 5.  7.]
@@ -159,8 +158,7 @@ def avg_pool(
         ShapeError: If ``inputs`` has too few axes.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> row = np.array([1.0, 2.0, 6.0]).reshape(1, 3, 1)
         >>> print(fg.nn.avg_pool(row, 3, padding="SAME", count_include_pad=False)[0, :, 0])
         [1.5 3.  4. ]

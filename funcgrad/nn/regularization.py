@@ -38,8 +38,7 @@ def dropout(key: ArrayLike, x: ArrayLike, rate: ArrayLike) -> Array:
         Srivastava and others, JMLR 15 (2014).
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.nn.dropout(fg.random.key(0), np.ones(6), 0.5))
         [2. 2. 0. 0. 0. 2.]
     """

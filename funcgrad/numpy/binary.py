@@ -247,8 +247,7 @@ def unpackbits(
         DtypeError: If ``a`` holds no uint8.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad.numpy as fnp
+        >>> import numpy as np, funcgrad.numpy as fnp
         >>> print(fnp.unpackbits(np.array([131], np.uint8)))
         [1 0 0 0 0 0 1 1]
     """

@@ -270,8 +270,7 @@ def histogramdd(
         ShapeError: If ``bins`` or ``range`` does not have an entry for each axis.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad.numpy as fnp
+        >>> import numpy as np, funcgrad.numpy as fnp
         >>> points = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.9]])
         >>> counts, edges = fnp.histogramdd(points, 2)
         >>> print(counts.tolist())

@@ -223,8 +223,7 @@ def matmul(
     As `numpy.matmul`: products of matrices, vectors, and broadcasting stacks of matrices.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.matmul(np.ones((5, 2, 3)), np.ones((3, 4))).shape
         (5, 2, 4)
     """
@@ -645,8 +644,7 @@ def einsum(
         ShapeError: If labels do not fit the operands.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.numpy.einsum("ij,j->i", np.eye(2), np.array([3.0, 4.0])))
         [3. 4.]
     """
@@ -693,8 +691,7 @@ def einsum_path(
         The path, and a text that describes it.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.einsum_path("ij,jk,kl->il", *np.ones((3, 2, 2)))[0][1:]
         [(0, 1), (0, 1)]
     """

@@ -857,8 +857,7 @@ def at(x: Any) -> IndexUpdateHelper:
         ``multiply``, ``divide``, ``power``, ``min``, ``max``, ``apply`` and ``get``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> x = np.zeros(4)
         >>> fg.numpy.at(x)[[1, 1, 3]].add(1.0)
         array([0., 2., 0., 1.])

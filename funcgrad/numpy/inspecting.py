@@ -372,8 +372,7 @@ class ndarray(metaclass=_ArrayType):
         ArgumentError: For an array over the memory of another object.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> isinstance(np.ones(3), fg.numpy.ndarray)
         True
         >>> fg.numpy.ndarray((2, 3), dtype=np.float32).shape

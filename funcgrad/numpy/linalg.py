@@ -143,8 +143,7 @@ def solve(a: Any, b: Any) -> Any:
         LinAlgError: If a matrix is singular.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.numpy.linalg.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0])))
         [1.  0.5]
     """
@@ -668,8 +667,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         keepdims: Whether reduced axes stay, with length 1.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.grad(fg.numpy.linalg.norm)(np.zeros(2)))
         [0. 0.]
     """

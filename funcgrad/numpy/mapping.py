@@ -66,8 +66,7 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs
         The results, with their axes in the place of ``axis``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> x = np.array([[1.0, 3.0], [4.0, 2.0]])
         >>> print(fg.numpy.apply_along_axis(lambda line: line / line.sum(), 0, x))
         [[0.2 0.6]
@@ -197,8 +196,7 @@ def vectorize(
         ShapeError: If the core axes of arguments or results are not those of the signature.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> dot = fg.numpy.vectorize(lambda x, y: x @ y, signature="(n),(n)->()")
         >>> print(dot(np.eye(3), np.array([1.0, 2.0, 3.0])))
         [1. 2. 3.]

@@ -353,8 +353,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         ConcretizationTypeError: If the values are not known and no ``size`` is given.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(*fg.numpy.nonzero(np.array([0, 3, 4]), size=3, fill_value=-1))
         [ 1  2 -1]
     """

@@ -78,8 +78,7 @@ def pad(
         DtypeError: If odd reflections of bools are asked for.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad.numpy as fnp
+        >>> import numpy as np, funcgrad.numpy as fnp
         >>> def ends(line, widths, axis, options):
         ...     line[: widths[0]] = options["value"]
         >>> print(fnp.pad(np.array([1.0, 2.0]), (2, 1), ends, value=9.0))

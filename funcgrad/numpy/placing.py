@@ -75,8 +75,7 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise", *, inplace: bool = True) 
         ArgumentError: If a traced value would have to be written in place.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad.numpy as fnp
+        >>> import numpy as np, funcgrad.numpy as fnp
         >>> print(fnp.put(np.zeros(4), [0, 2], [5.0, 7.0], inplace=False))
         [5. 0. 7. 0.]
     """
@@ -115,8 +114,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
         ArgumentError: If a traced value would have to be written in place.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad.numpy as fnp
+        >>> import numpy as np, funcgrad.numpy as fnp
         >>> print(fnp.place(np.arange(4), [True, False, True, True], [7, 8], inplace=False))
         [7 1 8 7]
     """
@@ -167,8 +165,7 @@ def put_along_axis(
         ArgumentError: If a traced value would have to be written in place.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad.numpy as fnp
+        >>> import numpy as np, funcgrad.numpy as fnp
         >>> print(fnp.put_along_axis(np.eye(2), np.array([[1], [1]]), 9.0, 1, inplace=False))
         [[1. 9.]
          [0. 9.]]
@@ -208,8 +205,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         ArgumentError: If a traced value would have to be written in place.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad.numpy as fnp
+        >>> import numpy as np, funcgrad.numpy as fnp
         >>> print(fnp.fill_diagonal(np.zeros((2, 2)), [3, 4], inplace=False))
         [[3. 0.]
          [0. 4.]]

@@ -159,8 +159,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
         ConcretizationTypeError: If ``strip_zeros`` needs values that are not known.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad.numpy as fnp
+        >>> import numpy as np, funcgrad.numpy as fnp
         >>> print(np.sort(fnp.roots([1.0, -3.0, 2.0]).real))
         [1. 2.]
     """
@@ -299,8 +298,7 @@ def polyfit(
         ValueError: If there are too few points for a covariance that is scaled.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> x = np.arange(4.0)
         >>> print(np.round(fg.numpy.polyfit(x, 3 * x**2 - 1, 2), 6) + 0.0)
         [ 3.  0. -1.]

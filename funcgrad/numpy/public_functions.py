@@ -147,48 +147,56 @@ def _as_public(call: Function, function: Function) -> Function:
     return functools.update_wrapper(call, function)
 
 
-def creating(function: Function) -> Function:
-    """Wrap a function that makes a new array in row-major order, also of no axes."""
+def _kind(result: Function) -> Callable[[Function], Function]:
+    """Make a wrapper of functions from what their results become inside of a transformation.
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if current_trace() is EVAL:
-                return function(*args, **kwargs)
-            options = {k: unwrapped_in(v) for k, v in kwargs.items()}
-            found = function(*map(unwrapped_in, args), **options)
-            if isinstance(found, np.ndarray | Tracer) and found.dtype != float0:
-                return WritableArray(strong(found), ROW_MAJOR)
-            return found
-        except KeyArrayError as error:
-            return error.keys.answer(function, args, kwargs)
+    Args:
+        result: ``(found, args, kwargs) -> result``, where ``found`` was computed from values.
+    """
 
-    return _as_public(call, function)
+    def wrap(function: Function) -> Function:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                if current_trace() is EVAL:
+                    return function(*args, **kwargs)
+                options = {k: unwrapped_in(v) for k, v in kwargs.items()}
+                return result(function(*map(unwrapped_in, args), **options), args, kwargs)
+            except KeyArrayError as error:
+                return error.keys.answer(function, args, kwargs)
+
+        return _as_public(call, function)
+
+    return wrap
 
 
-def alike(function: Function) -> Function:
-    """Wrap a function whose result lies in memory as its first argument does."""
+@_kind
+def creating(found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Functions that make a new array in row-major order, also of no axes."""
+    if isinstance(found, np.ndarray | Tracer) and found.dtype != float0:
+        return WritableArray(strong(found), ROW_MAJOR)
+    return found
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if current_trace() is EVAL:
-                return function(*args, **kwargs)
-            first = next(iter(args or kwargs.values()))
-            options = {k: unwrapped_in(v) for k, v in kwargs.items()}
-            found = function(*map(unwrapped_in, args), **options)
-            if not isinstance(found, np.ndarray | Tracer):
-                return found
-            if type(first) is WritableArray:
-                is_ordered = first._is_ordered()
-            elif type(first) is np.ndarray:
-                is_ordered = first.flags.c_contiguous
-            else:
-                is_ordered = not isinstance(first, Tracer)
-            is_known = is_ordered or len(found.shape) < 2
-            return WritableArray(strong(found), ROW_MAJOR if is_known else None)
-        except KeyArrayError as error:
-            return error.keys.answer(function, args, kwargs)
 
-    return _as_public(call, function)
+@_kind
+def alike(found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Functions whose result lies in memory as their first argument does."""
+    if not isinstance(found, np.ndarray | Tracer):
+        return found
+    first = next(iter(args or kwargs.values()))
+    if type(first) is WritableArray:
+        is_ordered = first._is_ordered()
+    elif type(first) is np.ndarray:
+        is_ordered = first.flags.c_contiguous
+    else:
+        is_ordered = not isinstance(first, Tracer)
+    is_known = is_ordered or len(found.shape) < 2
+    return WritableArray(strong(found), ROW_MAJOR if is_known else None)
+
+
+@_kind
+def reading(found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Functions whose results NumPy makes read-only."""
+    return made(found, refusal=READ_ONLY)
 
 
 def viewing(function: Function) -> Function:
@@ -254,27 +262,16 @@ _NEW = (list, tuple, np.generic, int, float, complex)
 """Types of which NumPy makes arrays that share no elements with them."""
 
 
-def sharing(function: Function) -> Function:
-    """Wrap a function that returns its argument itself if there is nothing to do."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if current_trace() is EVAL:
-                return function(*args, **kwargs)
-            first = args[0] if args else None
-            options = {k: unwrapped_in(v) for k, v in kwargs.items()}
-            found = function(*map(unwrapped_in, args), **options)
-            if type(first) is WritableArray and not kwargs.get("copy"):
-                is_same = found is first.__jax_array__()
-                return first if is_same else made(found, True)
-            if isinstance(found, Tracer) and found is first:
-                return copied(found) if kwargs.get("copy") else found
-            is_new = kwargs.get("copy") or isinstance(first, _NEW)
-            return made(found, True, None if is_new else ARGUMENT)
-        except KeyArrayError as error:
-            return error.keys.answer(function, args, kwargs)
-
-    return _as_public(call, function)
+@_kind
+def sharing(found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Functions that return their argument itself if there is nothing to do."""
+    first = args[0] if args else None
+    if type(first) is WritableArray and not kwargs.get("copy"):
+        return first if found is first.__jax_array__() else made(found, True)
+    if isinstance(found, Tracer) and found is first:
+        return copied(found) if kwargs.get("copy") else found
+    is_new = kwargs.get("copy") or isinstance(first, _NEW)
+    return made(found, True, None if is_new else ARGUMENT)
 
 
 def put_into(function: Function, array: WritableArray, *args: Any, **kwargs: Any) -> None:
@@ -347,22 +344,6 @@ def updating(function: Function) -> Function:
         if current_trace() is EVAL:
             return function(x)
         return WritableAt(function(unwrapped_in(x)).array)
-
-    return _as_public(call, function)
-
-
-def reading(function: Function) -> Function:
-    """Wrap a function whose results NumPy makes read-only."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if current_trace() is EVAL:
-                return function(*args, **kwargs)
-            options = {k: unwrapped_in(v) for k, v in kwargs.items()}
-            found = function(*map(unwrapped_in, args), **options)
-            return made(found, refusal=READ_ONLY)
-        except KeyArrayError as error:
-            return error.keys.answer(function, args, kwargs)
 
     return _as_public(call, function)
 

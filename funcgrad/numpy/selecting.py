@@ -60,8 +60,7 @@ def where(
         fill_value: As in `nonzero`.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.numpy.where(np.array([True, False]), 1.0, np.array([2.0, 3.0])))
         [1. 3.]
         >>> float(fg.grad(lambda x: fg.numpy.where(x > 0, np.sqrt(x), 2 * x))(0.0))

@@ -63,8 +63,7 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Any, ...]
         order: ``"C"`` or ``"F"``: the axis that counts fastest is the last or the first.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.jit(lambda x: np.unravel_index(np.argmax(x), x.shape))(np.eye(2)[::-1]))
         (np.int64(0), np.int64(1))
     """
@@ -298,8 +297,7 @@ def compress(
         fill_value: What places hold that are missing.
 
     Example:
-        >>> import funcgrad as fg
-        >>> import funcgrad.numpy as fnp
+        >>> import funcgrad as fg, funcgrad.numpy as fnp
         >>> x = fnp.arange(4.0)
         >>> print(fg.jit(lambda x: fnp.compress(x > 1, x, size=3, fill_value=-1))(x))
         [ 2.  3. -1.]
@@ -421,8 +419,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         axis: The axis, counted from the end if negative. By default the array is flattened.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.numpy.insert(np.array([1.0, 2.0]), 1, 5.0))
         [1. 5. 2.]
     """

@@ -94,8 +94,7 @@ def scale_by_backtracking_linesearch(
         a finite loss, the updates are zero.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad import optim
         >>> f = lambda x: np.sum(x**4)
         >>> opt = optim.chain(optim.sgd(1.0), optim.scale_by_backtracking_linesearch(20))

@@ -201,8 +201,7 @@ def lbfgs(
         see `value_and_grad_from_state` for a loop.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad import optim
         >>> f = lambda x: 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2
         >>> opt = optim.lbfgs()

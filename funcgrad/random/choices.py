@@ -119,8 +119,7 @@ def choice(
         ArgumentError: If more elements are wanted than there are.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> key = fg.random.key(0)
         >>> print(fg.random.choice(key, 10, (4,), replace=False))
         [0 1 8 5]
@@ -203,8 +202,7 @@ def categorical(
         Indices along the axis, int64.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> logits = np.log(np.array([0.1, 0.0001, 0.9]))
         >>> drawn = fg.random.categorical(fg.random.key(0), logits, shape=(1000,))
         >>> print(np.bincount(drawn).argmax())

@@ -334,8 +334,7 @@ def multinomial(
         ShapeError: If the probabilities have no axes, or do not broadcast to the shape.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> drawn = fg.random.multinomial(fg.random.key(0), 10, np.array([0.2, 0.3, 0.5]))
         >>> print(drawn.sum())
         10.0

@@ -52,8 +52,7 @@ def normal(
         the numbers that JAX draws by default, to a few units of the last place.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> x = fg.random.normal(fg.random.key(0), (10_000,))
         >>> print(x.dtype, bool(abs(np.mean(x)) < 0.03), bool(abs(np.std(x) - 1) < 0.03))
         float64 True True

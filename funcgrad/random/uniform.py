@@ -38,8 +38,7 @@ def bits(
         Unsigned integers, all values equally likely.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.random.bits(fg.random.key(0), (2,), np.uint32))
         [4070199207 4202968722]
     """
@@ -94,8 +93,7 @@ def uniform(
         ``dtype=np.float32`` they are the numbers that JAX draws by default.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.random.uniform(fg.random.key(0), (2,), np.float32))
         [0.947667  0.9785799]
     """

@@ -78,8 +78,7 @@ def logsumexp(
         one ``-inf``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.special.logsumexp(np.array([1000.0, 1000.0])) - np.log(2.0))
         1000.0
     """
@@ -163,8 +162,7 @@ def softmax(x: Any, axis: Axis = None) -> Any:
         An array of the shape of ``x``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.special.softmax(np.array([0.0, 0.0])))
         [0.5 0.5]
     """
@@ -196,8 +194,7 @@ def log_softmax(x: Any, axis: Axis = None) -> Any:
         An array of the shape of ``x``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.special.log_softmax(np.array([0.0, 1000.0])))
         [-1000.     0.]
     """

@@ -67,8 +67,7 @@ def attention(
         Vaswani and others, arXiv:1706.03762.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> layer, x = layers.attention(4, causal=True), np.ones((2, 10, 32), np.float32)
         >>> params, state = layer.init(fg.random.key(0), x)

@@ -38,8 +38,7 @@ class Layer(NamedTuple):
             training dropout needs a random key, and batch normalisation returns a new state.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> def init(key, x):
         ...     return {"scale": np.ones(x.shape[-1])}, ()

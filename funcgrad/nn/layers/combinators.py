@@ -39,8 +39,7 @@ def sequential(*layers: Part) -> Layer:
         ArgumentError: If something is neither a layer nor a function.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad import nn
         >>> from funcgrad.nn import layers
         >>> network = layers.sequential(layers.dense(16), nn.relu, layers.dense(3))
@@ -97,8 +96,7 @@ def parallel(*layers: Part, combine: Callable[..., Any] | None = None) -> Layer:
         ArgumentError: If something is neither a layer nor a function.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> layer = layers.parallel(np.sin, np.cos, combine=np.hypot)
         >>> print(layer.apply(*layer.init(fg.random.key(0), 2.0), 2.0)[0])
@@ -180,8 +178,7 @@ def residual(layer: Part, shortcut: Part | None = None) -> Layer:
         He and others, arXiv:1512.03385.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> layer = layers.residual(np.sin)
         >>> print(layer.apply((), (), 0.0)[0])
@@ -223,8 +220,7 @@ def checkpoint(layer: Part, *, policy: Callable[..., Any] | None = None) -> Laye
         A layer with the parameters and the state of ``layer``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad import nn
         >>> from funcgrad.nn import layers
         >>> block = layers.checkpoint(layers.sequential(layers.dense(64), nn.gelu, layers.dense(4)))
@@ -263,8 +259,7 @@ def repeat(layer: Part, count: int) -> Layer:
         ShapeError: If outputs have not the types of inputs.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> deep = layers.repeat(layers.residual(layers.dense(4)), 12)
         >>> params, state = deep.init(fg.random.key(0), np.ones((2, 4), np.float32))

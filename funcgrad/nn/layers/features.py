@@ -42,8 +42,7 @@ def dense(
         features) and ``bias`` (features,).
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> layer = layers.dense(3)
         >>> params, state = layer.init(fg.random.key(0), np.ones((5, 2), np.float32))
@@ -83,8 +82,7 @@ def embedding(
         `OutOfBoundsError`, or gives nan if it is traced.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> layer, words = layers.embedding(100, 8), np.array([[3, 1, 4]])
         >>> params, state = layer.init(fg.random.key(0), words)
@@ -144,8 +142,7 @@ def conv(
         ``(*kernel_shape, inputs / groups, features)`` and ``bias`` (features,).
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> layer, images = layers.conv(6, (5, 5), strides=2), np.ones((4, 28, 28, 1), np.float32)
         >>> params, state = layer.init(fg.random.key(0), images)
@@ -211,8 +208,7 @@ def conv_transpose(
         ``(*kernel_shape, inputs, features)`` and ``bias`` (features,).
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> layer, images = layers.conv_transpose(3, (4, 4), strides=2), np.ones((1, 7, 7, 8))
         >>> params, state = layer.init(fg.random.key(0), images)

@@ -28,8 +28,7 @@ def layer_norm(
         (features,).
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> layer, x = layers.layer_norm(epsilon=0.0), np.array([[1.0, 3.0]])
         >>> params, state = layer.init(fg.random.key(0), x)
@@ -153,8 +152,7 @@ def batch_norm(
         and ``bias``, and a state of ``mean`` and ``variance`` (features,).
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> layer, x = layers.batch_norm(), np.array([[1.0], [3.0]])
         >>> params, state = layer.init(fg.random.key(0), x)

@@ -153,8 +153,7 @@ def dropout(rate: float) -> Layer:
         ArgumentError: If the rate is no probability; on ``apply`` in training, without a key.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> layer, x = layers.dropout(0.5), np.ones(4)
         >>> print(layer.apply((), (), x)[0])

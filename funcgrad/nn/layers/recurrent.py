@@ -59,8 +59,7 @@ def rnn_cell(
         of PyTorch's ``RNNCell``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> cell, x = layers.rnn_cell(3), np.ones((5, 2), np.float32)
         >>> params, state = cell.init(fg.random.key(0), None, x)
@@ -110,8 +109,7 @@ def lstm_cell(
         ICML 2015.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> cell, x = layers.lstm_cell(3), np.ones((5, 2), np.float32)
         >>> params, state = cell.init(fg.random.key(0), None, x)
@@ -161,8 +159,7 @@ def gru_cell(
         Cho and others, arXiv:1406.1078, with the reset after the product.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> cell, x = layers.gru_cell(3), np.ones((5, 2), np.float32)
         >>> params, state = cell.init(fg.random.key(0), None, x)
@@ -268,8 +265,7 @@ def recurrent(
         ShapeError: If the input has no such axis and one of features.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> layer, x = layers.recurrent(layers.gru_cell(3)), np.ones((5, 7, 2), np.float32)
         >>> params, state = layer.init(fg.random.key(0), x)

@@ -54,8 +54,7 @@ def eig(
         ArgumentError: For homogeneous eigenvalues: `qz` has them on its diagonals.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> w, v = fg.scipy.linalg.eig(np.diag([2.0, 6.0]), np.diag([1.0, 2.0]))
         >>> print(w.real)
         [2. 3.]
@@ -153,8 +152,7 @@ def eigh(
         Eigenvalues and eigenvectors (columns).
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> a, b = np.diag([2.0, 6.0]), np.diag([1.0, 2.0])
         >>> print(fg.scipy.linalg.eigh(a, b, eigvals_only=True))
         [2. 3.]
@@ -377,8 +375,7 @@ def eigh_tridiagonal(
         Eigenvalues, ascending, and eigenvectors (columns).
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.eigh_tridiagonal(np.zeros(2), np.ones(1), eigvals_only=True))
         [-1.  1.]
     """

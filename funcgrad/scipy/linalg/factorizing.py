@@ -55,8 +55,7 @@ def cholesky(
         The factors.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]])))
         [[2. 1.]
          [0. 2.]]
@@ -89,8 +88,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
         ``i`` with row ``pivots[i]``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> lu, pivots = fg.scipy.linalg.lu_factor(np.array([[1.0, 2.0], [2.0, 2.0]]))
         >>> print(lu, pivots)
         [[2.  2. ]
@@ -122,8 +120,7 @@ def lu(
         The factors.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> p, l, u = fg.scipy.linalg.lu(np.array([[1.0, 2.0], [2.0, 2.0]]))
         >>> print(p @ l @ u)
         [[1. 2.]
@@ -208,8 +205,7 @@ def qr(
         ArgumentError: For another mode.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> q, r = fg.scipy.linalg.qr(np.array([[3.0], [4.0]]), mode="economic")
         >>> print(q @ r)
         [[3.]
@@ -363,8 +359,7 @@ def polar(
         ``u``, with orthonormal rows or columns, and ``p``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.polar(np.array([[0.0, -2.0], [2.0, 0.0]]))[1])
         [[2. 0.]
          [0. 2.]]
@@ -408,8 +403,7 @@ def schur(
         ``T`` and ``Z``, and with ``sort`` how many eigenvalues came first.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> a = np.array([[1.0, 2.0], [0.0, 3.0]])
         >>> t, z = fg.scipy.linalg.schur(a)
         >>> print(t)

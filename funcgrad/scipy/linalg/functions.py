@@ -65,8 +65,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
         LinAlgError: If the matrices are not square.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> a = np.array([[0.0, 1.0], [0.0, 0.0]])
         >>> print(fg.scipy.linalg.expm(a))
         [[1. 1.]
@@ -187,8 +186,7 @@ def expm_frechet(
         The exponential and the derivative, or the derivative alone.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.expm_frechet(np.zeros((1, 1)), np.ones((1, 1))))
         (array([[1.]]), array([[1.]]))
     """
@@ -227,8 +225,7 @@ def logm(A: Any) -> Any:
     As `scipy.linalg.logm`: the principal logarithm of matrices, complex for real ones too.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.logm(np.eye(2)).real)
         [[0. 0.]
          [0. 0.]]
@@ -249,8 +246,7 @@ def sqrtm(A: Any, *, blocksize: Any = None) -> Any:
         The roots.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> root = lambda a: fg.scipy.linalg.sqrtm(a).real
         >>> print(root(4 * np.eye(2)))
         [[2. 0.]
@@ -422,8 +418,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
         rounding error times the condition of the basis.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.funm(np.diag([1.0, 3.0]), lambda x: x * x).real)
         [[1. 0.]
          [0. 9.]]

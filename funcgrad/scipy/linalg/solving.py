@@ -91,8 +91,7 @@ def solve_triangular(
         ShapeError: If ``a`` is not square or ``b`` does not fit.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> a = np.array([[2.0, 0.0], [1.0, 1.0]])
         >>> print(fg.scipy.linalg.solve_triangular(a, np.array([2.0, 3.0]), lower=True))
         [1. 2.]
@@ -118,8 +117,7 @@ def cho_solve(
         The solutions, of the shape of ``b``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> factor = fg.scipy.linalg.cho_factor(np.diag([4.0, 1.0]))
         >>> print(fg.scipy.linalg.cho_solve(factor, np.array([4.0, 3.0])))
         [1. 3.]
@@ -152,8 +150,7 @@ def lu_solve(
         ArgumentError: If ``trans`` is none of these.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> factors = fg.scipy.linalg.lu_factor(np.array([[1.0, 2.0], [2.0, 2.0]]))
         >>> print(fg.scipy.linalg.lu_solve(factors, np.array([3.0, 4.0])))
         [1. 1.]
@@ -223,8 +220,7 @@ def solve(
         ArgumentError: If ``assume_a`` is none of these.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.solve(np.diag([4.0, 2.0]), np.ones(2), assume_a="pos"))
         [0.25 0.5 ]
     """
@@ -259,8 +255,7 @@ def solve_banded(
         The solutions, of the shape of ``b``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> ab = np.array([[0.0, 1.0], [2.0, 2.0]])
         >>> print(fg.scipy.linalg.solve_banded((0, 1), ab, np.array([4.0, 2.0])))
         [1.5 1. ]
@@ -388,8 +383,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
         The solutions, of the shape of ``b``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.solve_toeplitz(np.array([2.0, 1.0]), np.array([3.0, 3.0])))
         [1. 1.]
     """
@@ -522,8 +516,7 @@ def solve_sylvester(a: Any, b: Any, q: Any, *, method: str = "schur", tol: float
         The solutions, ``(..., m, n)``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> one = np.eye(1)
         >>> print(fg.scipy.linalg.solve_sylvester(one, 2 * one, 6 * one))
         [[2.]]
@@ -612,8 +605,7 @@ def solve_continuous_are(
         LinAlgError: If there is no stabilising solution.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> one = np.eye(1)
         >>> print(fg.scipy.linalg.solve_continuous_are(0 * one, one, one, one))
         [[1.]]

@@ -169,8 +169,7 @@ def null_space(
         The columns, ``(n, k)``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(abs(fg.scipy.linalg.null_space(np.array([[1.0, 0.0]]))))
         [[0.]
          [1.]]

@@ -37,8 +37,7 @@ def block_diag(*arrs: Any) -> Any:
         The matrix, or a stack of them.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.block_diag(np.ones((1, 2)), 3.0))
         [[1. 1. 0.]
          [0. 0. 3.]]
@@ -67,8 +66,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
         The matrices, ``(..., m, n)``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.toeplitz(np.array([1, 2, 3])))
         [[1 2 3]
          [2 1 2]
@@ -93,8 +91,7 @@ def hankel(c: Any, r: Any = None) -> Any:
         The matrices, ``(..., m, n)``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.hankel(np.array([1, 2]), np.array([0, 3, 4])))
         [[1 2 3]
          [2 3 4]]
@@ -117,8 +114,7 @@ def circulant(c: Any) -> Any:
         The matrices, ``(..., n, n)``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.circulant(np.array([1, 2, 3])))
         [[1 3 2]
          [2 1 3]
@@ -145,8 +141,7 @@ def companion(a: Any) -> Any:
         The matrices, ``(..., n - 1, n - 1)``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.companion(np.array([1.0, -3.0, 2.0])))
         [[ 3. -2.]
          [ 1.  0.]]
@@ -251,8 +246,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
         The matrices.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(fg.scipy.linalg.convolution_matrix(np.array([1, 2]), 2))
         [[1 0]
          [2 1]

@@ -322,8 +322,7 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
         ArgumentError: If ``p`` is not positive.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.scipy.spatial import distance
         >>> print(fg.grad(distance.minkowski)(np.array([3.0, 4.0]), np.zeros(2)))
         [0.6 0.8]

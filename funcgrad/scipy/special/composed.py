@@ -37,8 +37,7 @@ def zeta(x: Any, q: Any = None) -> Any:
         The sums.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(bool(np.isclose(fg.scipy.special.zeta(2.0), np.pi**2 / 6)))
         True
     """
@@ -58,8 +57,7 @@ def polygamma(n: Any, x: Any) -> Any:
         The ``n``-th derivative of `digamma` at ``x``, in the dtype of ``x``.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(bool(np.isclose(fg.scipy.special.polygamma(1, 1.0), np.pi**2 / 6)))
         True
     """
@@ -153,8 +151,7 @@ def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
         Complex numbers.
 
     Example:
-        >>> import numpy as np
-        >>> import funcgrad as fg
+        >>> import numpy as np, funcgrad as fg
         >>> print(bool(np.isclose(fg.scipy.special.lambertw(np.e), 1)))
         True
     """
