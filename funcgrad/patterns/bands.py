@@ -33,6 +33,10 @@ from funcgrad.primitives.shape import Pad
 MOST_EMPTY = 1.25
 """How many places a band may have for each entry of the matrix."""
 
+MOST_TABLES = 8
+"""Sums over windows, each of which is computed for all places; of more, products with seeds take
+less time."""
+
 
 @dataclass(frozen=True)
 class Term:
@@ -153,6 +157,11 @@ class Band:
         """The number of columns of an element."""
         return int(self.terms[0].taps.shape[1])
 
+    @property
+    def is_by_columns(self) -> bool:
+        """Whether the terms have one column each."""
+        return all(t.place is not None for t in self.terms)
+
     def part(self, start: int, size: int) -> Band:
         """The band of some elements of the vector, from one on."""
         terms = tuple(t.part(start, size) for t in self.terms)
@@ -174,7 +183,7 @@ class Band:
 
     def table(self, dtype: Any) -> Any:
         """The coefficients, a row for each element."""
-        if all(t.place is not None for t in self.terms):
+        if self.is_by_columns:
             return self._columns(dtype)
         tables = (t.table(self.size, self.first, dtype) for t in self.terms)
         return functools.reduce(operator.add, tables)
@@ -333,6 +342,8 @@ def band_entries(band: Band, pattern: SparsityPattern) -> Callable[[Any], Any] |
     """
     matrix = pattern.matrix
     if not matrix.nnz or band.size * band.breadth > MOST_EMPTY * matrix.nnz:
+        return None
+    if not band.is_by_columns and len(band.terms) > MOST_TABLES:
         return None
     lengths = np.diff(matrix.indptr)
     row = np.repeat(np.arange(band.size), lengths)

@@ -12,6 +12,7 @@ are looked at; others are taken to be anywhere.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from funcgrad import lowering as forms
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray
 from funcgrad.core.program import Atom, Equation, Program
+from funcgrad.passes.dce import dce
 from funcgrad.patterns.index_sets import (
     MOST_ENTRIES,
     MOST_PIECES,
@@ -45,8 +47,10 @@ from funcgrad.patterns.index_sets import (
     union,
     with_matrix,
 )
-from funcgrad.patterns.known import Scope, form_of, known_places, side_by_side
+from funcgrad.patterns.known import Scope, form_of, side_by_side
+from funcgrad.patterns.loop_writes import numbers_of, writes_of, written
 from funcgrad.primitives.sparse import scipy_sparse
+from funcgrad.transforms.programs import BatchedProgram
 
 Found = Relation | None
 """Dependence of a value; ``None`` for none."""
@@ -266,18 +270,7 @@ class _Equation:
         shape = self.in_shapes[0]
         if 0 in shape:
             return None
-        indices = np.broadcast_arrays(*(np.asarray(v) for v in values))
-        is_there = np.ones(indices[0].shape, np.bool_)
-        found = []
-        for index, axis in zip(indices, form.axes, strict=True):
-            place = known_places(index, form.mode, shape[axis])
-            is_there &= place >= 0
-            found.append(np.maximum(place, 0))
-        numbers = np.arange(math.prod(shape)).reshape(shape)
-        front = np.moveaxis(numbers, form.axes, range(len(form.axes)))
-        taken = front[tuple(i.astype(np.int64) for i in found)]
-        more = is_there.reshape(is_there.shape + (1,) * (taken.ndim - is_there.ndim))
-        return np.where(more, taken, -1)
+        return numbers_of([np.asarray(v) for v in values], form.axes, form.mode, shape)
 
     def _at_places(self, form: Any, k: int, places: Any, shape: Shape) -> Relation:
         relation, own = self.given[k], self.in_shapes[k]
@@ -541,29 +534,48 @@ class _Loop:
     def _at_once(self, length: int) -> list[Found] | None:
         """Dependence by the body of all steps side by side: each reads known indices of its own.
 
-        What is carried has what any step adds to it. ``None`` if that is too large, or the body
-        cannot be mapped.
+        What is carried has what any step adds to it, or what steps write to it. ``None`` if that is
+        too large, or the body cannot be mapped.
         """
-        if length * max(a.size for a in self.body.out_avals) > MOST_ROWS:
-            return None
-        n = self.carry.start
-        is_mapped = tuple(i >= n for i in range(len(self.given)))
-        batched = side_by_side(self.body, is_mapped, length)
-        if batched is None:
-            return None
-        known = [*self.known[:n], *(None for _ in self.carry), *self.known[self.carry.stop :]]
-        given = [None if i in self.carry else r for i, r in enumerate(self.given)]
-        outs = dependence(Scope(batched.program, known), given, self.width)
+        inputs = self.body.inputs
+        pairs = zip(self.carry, self.body.outputs, strict=False)
+        writes = [writes_of(self.body, inputs[i], out) for i, out in pairs]
+        for each in (writes, [None] * len(writes)):
+            outputs: list[Atom] = []
+            for number, out in enumerate(self.body.outputs):
+                own = each[number] if number < len(each) else None
+                outputs += [out] if own is None else [a for e in own for a in e.inputs[1:]]
+            steps = _Steps.of(self, outputs, length)
+            found = None if steps is None else self._by_steps(steps, each)
+            if found is not None:
+                return found
+        return None
+
+    def _by_steps(
+        self, steps: _Steps, writes: Sequence[Sequence[Equation] | None]
+    ) -> list[Found] | None:
+        """Dependence of the results by all steps side by side, without arrays that these write."""
+        numbers = itertools.count()
         found: list[Found] = []
-        for number, (out, mapped) in enumerate(zip(outs, batched.is_mapped_out, strict=True)):
-            aval = self.body.out_avals[number]
-            is_carried, whole = number < len(self.carry), (length, *aval.shape)
-            if out is not None and is_carried and mapped:
-                out = transformed(out, _reduced((0,), whole, aval.shape), aval.shape)
-            elif out is not None and not is_carried and not mapped:
-                out = transformed(out, _broadcast(aval.shape, whole), whole)
+        for number, aval in enumerate(self.body.out_avals):
+            is_carried = number < len(writes)
             first = self.given[self.carry[number]] if is_carried else None
-            found.append(together([out, first]))
+            own = writes[number] if is_carried else None
+            if own is None:
+                out = (steps.total if is_carried else steps.stacked)(next(numbers), aval.shape)
+                found.append(together([out, first]))
+                continue
+            parts = [first]
+            for equation in own:
+                k, *starts = (next(numbers) for _ in equation.inputs[1:])
+                out = steps.stacked(k, equation.inputs[1].aval.shape)
+                if out is not None:
+                    values = [steps.value(s) for s in starts]
+                    if any(v is None for v in values):
+                        return None
+                    out = written(equation, out, values, steps.length)
+                parts.append(out)
+            found.append(together(parts))
         return found
 
     def _matrix(self, i: int) -> Any:
@@ -668,6 +680,57 @@ class _Loop:
         if matrix.nnz * block.nnz > MOST_ENTRIES:
             raise TooLargeError
         return _csr(scipy_sparse().kron(matrix, block))
+
+
+class _Steps:
+    """Results of the body of a loop for all of its steps, side by side.
+
+    Args:
+        batched: The program of all steps.
+        scope: What is known in it.
+        relations: Dependence of its results.
+        length: The number of steps.
+    """
+
+    def __init__(
+        self, batched: BatchedProgram, scope: Scope, relations: Sequence[Found], length: int
+    ) -> None:
+        self.batched, self.scope, self.relations, self.length = batched, scope, relations, length
+
+    @classmethod
+    def of(cls, loop: _Loop, outputs: Sequence[Atom], length: int) -> _Steps | None:
+        """Some values of the body of a loop, ``None`` if they are too large."""
+        if length * max((a.aval.size for a in outputs), default=0) > MOST_ROWS:
+            return None
+        n, body = loop.carry.start, loop.body
+        part = dce(Program(body.inputs, body.equations, outputs, body.name, body.constants))
+        is_mapped = tuple(i >= n for i in range(len(loop.given)))
+        batched = side_by_side(part, is_mapped, length)
+        if batched is None:
+            return None
+        known = [*loop.known[:n], *(None for _ in loop.carry), *loop.known[loop.carry.stop :]]
+        given = [None if i in loop.carry else r for i, r in enumerate(loop.given)]
+        scope = Scope(batched.program, known)
+        return cls(batched, scope, dependence(scope, given, loop.width), length)
+
+    def value(self, number: int) -> Any:
+        """The values in all steps, or one for all of them; ``None`` if they are not known."""
+        return self.scope.value(self.batched.program.outputs[number])
+
+    def total(self, number: int, shape: Shape) -> Found:
+        """What a result depends on in any step."""
+        found = self.relations[number]
+        if found is None or not self.batched.is_mapped_out[number]:
+            return found
+        return transformed(found, _reduced((0,), (self.length, *shape), shape), shape)
+
+    def stacked(self, number: int, shape: Shape) -> Found:
+        """What a result depends on, step by step."""
+        found = self.relations[number]
+        if found is None or self.batched.is_mapped_out[number]:
+            return found
+        whole = (self.length, *shape)
+        return transformed(found, _broadcast(shape, whole), whole)
 
 
 @dataclass(frozen=True)

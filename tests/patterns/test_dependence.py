@@ -370,6 +370,17 @@ def test_hessians_of_sums_by_loops_have_the_terms_of_each_step() -> None:
     )
 
 
+def test_long_loops_that_write_what_they_carry() -> None:
+    """Elements at places that are known, of an array with as many."""
+    n = 4000
+
+    def f(x: Any) -> Any:
+        step = lambda i, y: fg.numpy.at(fg.numpy.at(y)[i].set(x[i] * x[i - 1]))[0].set(x[i])  # noqa: E731
+        return fg.lax.fori_loop(1, n, step, fg.numpy.zeros(n))
+
+    assert fg.sparsity.jacobian_sparsity(f)(np.ones(n)).nnz == 2 * (n - 1) + n - 1
+
+
 def test_long_loops_whose_results_do_not_read_what_is_carried() -> None:
     def f(x: Any) -> Any:
         return fg.lax.scan(lambda c, t: (c + t, t**2), 0.0, x)[1]
