@@ -718,14 +718,14 @@ class _Steps:
         return self.scope.value(self.batched.program.outputs[number])
 
     def total(self, number: int, shape: Shape) -> Found:
-        """What a result depends on in any step."""
+        """Dependence of a result in any step."""
         found = self.relations[number]
         if found is None or not self.batched.is_mapped_out[number]:
             return found
         return transformed(found, _reduced((0,), (self.length, *shape), shape), shape)
 
     def stacked(self, number: int, shape: Shape) -> Found:
-        """What a result depends on, step by step."""
+        """Dependence of a result, step by step."""
         found = self.relations[number]
         if found is None or self.batched.is_mapped_out[number]:
             return found
