@@ -26,8 +26,15 @@ def run(
     is_asked = summary is not None and sys.argv[1:2] == ["--summary"]
     del sys.argv[: 1 + is_asked]
     if not sys.argv:
+        name = package.rpartition(".")[2]
         options = "" if summary is None else "[--summary] "
-        sys.exit(f"usage: python -m {package} {options}script.py [arguments]")
+        what = f"Runs a script unchanged. In it, the name {name} stands for funcgrad's functions."
+        if summary is not None:
+            what += (
+                "\nWith --summary, its last lines on standard error say which names were replaced "
+                "by what, which are\nmissing, and how long the script and the compiler took."
+            )
+        sys.exit(f"usage: python -m {package} {options}script.py [arguments]\n{what}")
     script = sys.argv[0]
     sys.path[0] = str(Path(script).resolve().parent)
     install()
