@@ -620,6 +620,8 @@ class Select(families.Elementwise):
         out = self.impl(condition, x, y)
         if tx is None and ty is None:
             return out, None, None
+        if type(condition) is np.bool_ and np.shape(x if condition else y) == out.shape:
+            return out, None, tx if condition else ty
         return out, self, [condition, families.instantiate(tx, x), families.instantiate(ty, y)]
 
     @with_differential(_differential)
@@ -652,6 +654,8 @@ class Select(families.Elementwise):
 
 def _chosen(condition: Any, x: Any, y: Any) -> Any:
     """Select as `numpy.where`; for numbers a number, as all other functions do."""
+    if type(condition) is np.bool_ and isinstance(x, np.generic) and type(x) is type(y):
+        return x if condition else y
     out = np.where(condition, x, y)
     return out if out.ndim else out[()]
 

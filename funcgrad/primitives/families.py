@@ -91,6 +91,13 @@ def at_numbers_by_code(self: Primitive, *numbers: float) -> tuple[Any, ...] | No
     return rule_of(code)(*numbers)
 
 
+def _zero_differential(
+    self: Primitive, primals: Sequence[Value], slots: Sequence[Linear | None]
+) -> tuple[Any, Any, Any] | None:
+    return None if self.multiple_results else (self.impl(*primals), None, None)
+
+
+@with_differential(_zero_differential)
 def zero_jvp(
     self: Primitive, primals: Sequence[Value], tangents: Sequence[Value | None]
 ) -> tuple[Any, Any]:

@@ -25,7 +25,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -381,9 +381,14 @@ class _Exchanged(Factorization):
         return Routine(arrays, (1,), (call,), pivots.ndim - 1)
 
 
+@lru_cache(64)
+def _lapack(name: str, dtype: np.dtype[Any]) -> Any:
+    """SciPy's function of a routine, which it takes longer to find than to call."""
+    return scipy_linalg().get_lapack_funcs((name,), dtype=dtype)[0]
+
+
 def _getrf(a: Any) -> tuple[Any, Any]:
-    (getrf,) = scipy_linalg().get_lapack_funcs(("getrf",), (a,))
-    lu, pivots, _ = getrf(a)  # a zero pivot is no error here: the factors exist
+    lu, pivots, _ = _lapack("getrf", a.dtype)(a)  # a zero pivot is no error here: the factors exist
     return lu, pivots
 
 
@@ -459,12 +464,11 @@ class FactoredSolve(System):
         return np.array(results).reshape(b.shape)
 
     def _solve_one(self, lu: Any, pivots: Any, b: Any) -> Any:
-        if not np.all(np.diagonal(lu)):
+        if not lu.diagonal().all():
             if not self.is_checked:
                 return np.full_like(b, np.nan)
             raise np.linalg.LinAlgError("Singular matrix")
-        (getrs,) = scipy_linalg().get_lapack_funcs(("getrs",), (lu, b))
-        x, _ = getrs(lu, pivots, b, trans=int(self.transpose_a))
+        x, _ = _lapack("getrs", lu.dtype)(lu, pivots, b, trans=int(self.transpose_a))
         return x
 
     def lower(self, a: ShapedArray, lu: ShapedArray, pivots: ShapedArray, b: ShapedArray) -> Form:
