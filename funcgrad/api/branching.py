@@ -368,7 +368,7 @@ def _plain(value: Any) -> Any:
 
 
 def _named(value: Any) -> Any:
-    """A pytree of values as users may write into."""
+    """Pytree whose arrays users can assign to."""
     return tree_map(made, value)
 
 

@@ -975,7 +975,7 @@ class Traced(BelongsToProcess):
         return format_program(self.program, with_source=True)
 
     def lower(self) -> Lowered:
-        """Go on to the kernels."""
+        """Lower the program to kernels."""
         executable = compile_program(self.program, self._donated, *self._limits)
         return Lowered(self._staged, executable)
 

@@ -45,7 +45,7 @@ class Plan:
     code_bytes: int
 
     def largest(self) -> str:
-        """The largest array that a call needs, and where it is made."""
+        """The largest array that a call allocates, and the line that makes it."""
         results = [(v.nbytes, type_of(v), "a result") for v in self.graph.outputs if v.home is v]
         rows = [*self.largest_values(), *results]
         if not rows:

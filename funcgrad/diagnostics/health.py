@@ -402,7 +402,7 @@ class _Examiner:
         return found
 
     def cuts(self, leaf: int, depends: set[Atom]) -> list[Equation]:
-        """Operations that get a value with a derivative and give the loss one without."""
+        """Operations that cut a derivative: active operands, a result that counts as constant."""
         needed: set[Atom] = {self.record.outputs[0]}
         for equation in reversed(self.record.equations):
             if not needed.isdisjoint(equation.outputs):

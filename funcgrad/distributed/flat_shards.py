@@ -472,7 +472,7 @@ class ShardTrace(Trace):
         return stage_closed(run, avals, program.name), found[-1]
 
     def _shape(self, shape: tuple[int, ...], axes: int) -> tuple[int, ...]:
-        """Shape of a part with so many axes."""
+        """Shape of a shard that stands for an array of that rank."""
         return (*shape[: axes - 1], self.axis.length(shape[axes - 1 :]))
 
     def rows(self, x: Any) -> Any:
@@ -536,7 +536,7 @@ class ShardTrace(Trace):
 
 
 def _folded(primitive: Any, part: Any) -> Any:
-    """The fold over all elements of an array without other axes than one."""
+    """Fold over the one axis of a flat array."""
     return type(primitive)((0,)).bind(part)
 
 

@@ -437,7 +437,7 @@ def compiled_results(subject: Subject, args: Values, single: bool) -> None:
 
 
 def allowed(subject: Subject, single: bool) -> float:
-    """The relative error of compiled derivatives."""
+    """Relative error that compiled derivatives may have."""
     return max(10 * precision(single), tolerance(subject, single) if single else 0)
 
 

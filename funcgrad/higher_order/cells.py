@@ -122,7 +122,7 @@ class Cell:
         self._value, self.is_shared = value, True
 
     def end(self, refusal: str) -> Any:
-        """Take the array out, for good.
+        """Return the array, and close the cell.
 
         Args:
             refusal: What messages say from now on.

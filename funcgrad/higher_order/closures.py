@@ -166,7 +166,7 @@ def tracers_in(*roots: Any) -> Captured:
 
 
 def _bound_by(function: FunctionType) -> Iterator[tuple[CellType, Any]]:
-    """The variables that a function closes over, with their values."""
+    """Names and values of the variables that a function closes over."""
     for cell in function.__closure__ or ():
         value = _content_of(cell)
         if value is not None and value is not _NOTHING and not isinstance(value, _ATOMS):

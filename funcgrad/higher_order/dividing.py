@@ -128,7 +128,7 @@ def _by_rows(body: Program, given: Mask) -> Mask:
 
 
 def _of_rows(body: Program) -> frozenset[Var]:
-    """The arrays that a program looks rows up in or writes rows into."""
+    """Arrays whose rows a program gathers or scatters."""
     found = set()
     for equation in body.equations:
         array = equation.inputs[0] if equation.inputs else None

@@ -292,9 +292,9 @@ class _Analysis:
         return places
 
     def _window(self, j: int, window: Any, places: Integers, operands: list[Extents]) -> Handling:
-        """The part that a window is of one as long as the longest, which ``places`` tell.
+        """Bounds of a window within one as long as the longest, whose place is in ``places``.
 
-        That is the window of the longest iteration if it holds them all. Others move along.
+        The longest iteration's window serves if it holds all others; else windows move along.
         """
         strides = window[2]
         shapes = self.shapes[j][0]

@@ -139,7 +139,7 @@ class Scan(Primitive):
         return self.run(executable_of(self.body), args)
 
     def _run_in_parts(self, label: str, args: Values) -> list[Any]:
-        """The loop over some of the steps, until there are no more."""
+        """Run the loop in blocks of steps."""
         consts, carry, xs = self.split(args)
         if self.length == 0:
             return replace(self, progress=None).impl(*args)

@@ -69,7 +69,7 @@ class Switch(Primitive):
         return any(b.is_effectful for b in self.branches)
 
     def chosen(self, index: Any) -> Program:
-        """The branch of a concrete index."""
+        """Select the branch for a concrete index."""
         return self.branches[min(max(int(index), 0), len(self.branches) - 1)]
 
     def impl(self, index: Any, *operands: Any) -> Any:

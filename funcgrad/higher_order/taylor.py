@@ -383,7 +383,7 @@ class TaylorTrace(Trace):
         return _Application(self, primitive, args, found if primitive.multiple_results else [found])
 
     def _result(self, out: TaylorTracer) -> Any:
-        """The series, or the value of what is constant almost everywhere."""
+        """Series of a result; of piecewise constant ones the value alone."""
         if out.aval.dtype.kind not in "fc":
             return out.term(0)
         is_constant = not self.depth and all(t is None for t in out.known[1:])

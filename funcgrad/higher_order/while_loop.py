@@ -698,7 +698,7 @@ class WhilePull(_Derivative):
 
     @property
     def repeated(self) -> While:
-        """The loop as it is run a second time, when it has shown and raised what it does."""
+        """The loop for a second run: effects and checks belong to the first."""
         condition, body = (
             check_program(p, frozenset({REPEATED})).program if p.is_effectful else p
             for p in (self.loop.condition, self.loop.body)

@@ -362,7 +362,7 @@ def conv_transpose(
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> operands.Array:
-    """A convolution that spreads elements instead of skipping windows ("deconvolution").
+    """Transposed convolution ("deconvolution"): strides insert zeros between elements.
 
     With ``transpose_kernel`` it is the transpose of the convolution with these strides and this
     padding, as gradients use it.

@@ -756,7 +756,7 @@ def stop_gradient(x: Any) -> Any:
 
 
 def dtype(x: Any) -> np.dtype[Any]:
-    """The dtype of an array or scalar, or that which a dtype or a type of scalars names.
+    """Dtype of an array or scalar; dtypes and scalar types stand for themselves.
 
     Args:
         x: An array or a number, or a dtype.

@@ -176,7 +176,7 @@ class _Windows:
         return reshape(index, (*shape, *(1,) * len(self.inner))) if shape else index
 
     def _spread(self, index: Any, axis: int) -> Any:
-        """The places of all elements of windows along an axis that begin at ``index``."""
+        """Positions along an axis of all elements of the windows that begin at ``index``."""
         index = self._aligned(index)
         if axis in self.inner:
             place = len(self.inner) - self.inner.index(axis)

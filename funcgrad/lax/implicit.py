@@ -225,7 +225,7 @@ class _Unknown:
         return transposed
 
     def dense(self, values: Values) -> list[Any]:
-        """Values, with zeros for those that are zero."""
+        """Replace symbolic zeros by arrays of zeros."""
         return [zeros(a) if x is None else x for x, a in zip(values, self.avals, strict=True)]
 
     def result(self, outs: Values) -> Any:
@@ -357,7 +357,7 @@ class _LinearSystem:
         )
 
     def backward(self, residuals: Values, cts: Values) -> list[Any]:
-        """The transposed system, solved without what else the solver returns."""
+        """Solve the transposed system, without the auxiliary output of the solver."""
         other = _Transposed(self.unknown, self.captured, self.directions[::-1])
         if other.solve is None:
             return other.forward(residuals, cts)

@@ -73,7 +73,7 @@ class _Module:
         ]
 
     def function(self, code: CodeType) -> ast.AST | None:
-        """The function that code is of."""
+        """Function that a code object belongs to."""
         for node in self.functions:
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
             if first == code.co_firstlineno and getattr(node, "name", "<lambda>") == code.co_name:

@@ -209,7 +209,7 @@ def conv_transpose(
     padding: Padding = "SAME",
     dilation: int | Sequence[int] = 1,
 ) -> Array:
-    """Convolution that spreads elements instead of skipping windows: what undoes strides.
+    """Transposed convolution: it inserts zeros between elements instead of skipping windows.
 
     Args:
         x: Array (batch, ..., inputs), as in `conv`.

@@ -141,7 +141,7 @@ def unary(name: str) -> Function:
 
 
 def converted(name: str) -> Function:
-    """A conversion to a number of Python's."""
+    """Method that converts to a Python number."""
     return lambda self: getattr(self.__jax_array__(), name)()
 
 

@@ -226,7 +226,7 @@ def _is_single_bool(e: Any) -> bool:
 
 
 def _with_axes_of_bools(aval: ShapedArray, entries: list[Any]) -> ShapedArray:
-    """The array as one in which every single bool of the index has an axis to stand for."""
+    """Insert an axis for every scalar bool of the index."""
     if not any(map(_is_single_bool, entries)):
         return aval
     shape, axis = list(aval.shape), 0
@@ -635,7 +635,7 @@ def _rows_first(value: Any, plan: _Plan, partial: list[int]) -> Any:
 
 
 def _repeated(x: Any, applied: Callable[[Any, Any], Any], times: Any) -> Any:
-    """Further rounds of an update, in which an element takes part that is named more often.
+    """Repeat an update for elements that an index names more than once.
 
     Args:
         x: The array after the first round.

@@ -105,7 +105,7 @@ def square(a: Any, function: str) -> Any:
 
 
 def _factored(operation: Any, x: Any) -> Any:
-    """Results of an operation on matrices; by some dialects nan of matrices that are not finite."""
+    """Apply a factorisation; in dialects that ask for it, matrices that are not finite give nan."""
     if not fails_as_nan() or not aval_of(x).size:
         return operation.bind(x)
     zero, shape = aval_of(x).dtype.type(0), shape_of(x)

@@ -103,7 +103,7 @@ def _variance(
 ) -> Any:
     """Mean of squared distances from the mean, with ``ddof`` taken off the count.
 
-    What skips nan, by its name, is nan where nothing is left of the count; in JAX all are.
+    Functions that skip nan return nan where the count is not positive; in JAX all functions do.
     """
     if correction is not None and ddof != 0:
         raise ValueError(f"{name}: ddof= and correction= are two names of one number, give one.")

@@ -69,7 +69,7 @@ def as_value(x: Any, function: str = "this function") -> Any:
 
 
 def _is_buffer(x: Any) -> bool:
-    """Whether it shows memory that NumPy can look at, as `array.array` and `memoryview` do."""
+    """Whether an object exports a buffer for NumPy, as `array.array` and `memoryview` do."""
     try:
         memoryview(x)
     except TypeError:

@@ -408,7 +408,7 @@ def _ratio(a: Array, b: Array) -> Array:
 
 
 def _shortfall(missed: Array) -> Array:
-    """How much a condition is missed by; infinity if that is not a number."""
+    """Amount by which a condition is violated; infinity if it is nan."""
     return fnp.where(fnp.isnan(missed), np.inf, fnp.maximum(missed, 0.0))
 
 

@@ -224,7 +224,7 @@ class _Functions:
     ) -> tuple[Callable[..., Any], Callable[..., Any]]:
         """The function of a constraint and its Jacobian: what is given, or the exact one.
 
-        It is sparse if there is a start, at which it is asked whether it is.
+        With a start, the pattern of the Jacobian is found there, and a sparse one is used.
         """
         values = self.of(fun, args, _as_array, _raveled)
         if callable(jac):
@@ -393,7 +393,7 @@ def _flat_bounds(bounds: Any, start: Any) -> Any:
 
 
 def _limits(bounds: Any, n: int) -> tuple[Vector, Vector]:
-    """The least and the greatest values of a vector, from what SciPy takes."""
+    """Lower and upper bounds of a vector, from any form that SciPy takes."""
     if bounds is None:
         pairs: Any = (-np.inf, np.inf)
     elif hasattr(bounds, "lb"):

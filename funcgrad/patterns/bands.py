@@ -189,7 +189,7 @@ class Band:
         return functools.reduce(operator.add, tables)
 
     def _columns(self, dtype: Any) -> Any:
-        """The same of terms that have one column each."""
+        """Columns of terms that have one column each."""
         found: dict[int | None, Any] = {}
         for t in self.terms:
             own = t.column(self.size, dtype)

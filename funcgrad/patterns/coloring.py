@@ -192,7 +192,7 @@ def _seeds(colors: Any, count: int, n: int, dtype: Any) -> Any:
 
 
 def _is_alone(keys: Any, counts: Any) -> Any:
-    """Whether a key is there once; those that do not count are not."""
+    """Mask of keys that occur once among those that count."""
     known = keys if counts.all() else keys[counts]
     span = int(known.max(initial=-1)) + 1
     if span <= 8 * len(keys) + 1024:

@@ -103,7 +103,7 @@ class Piece:
 
 
 def piece_of(starts: Iterable[int], dims: Iterable[Dimension], column: int) -> Piece:
-    """A piece in its canonical form: steps are positive, and sides that continue another go."""
+    """A piece in its canonical form: steps are positive, and adjacent sides are merged."""
     first, found = list(starts), []
     for dim in dims:
         if dim.size == 1 or (dim.axis == FREE and dim.stride == 0):

@@ -81,7 +81,7 @@ def acyclic_program(avals: Sequence[ShapedArray]) -> Program:
 
 
 def _acyclic(order: Any, starts: Any, neighbours: Any, numbers: Any) -> Any:
-    """The colours; as `acyclic_colors` finds them."""
+    """Find an acyclic colouring (see `acyclic_colors`)."""
     n, m = order.shape[0], neighbours.shape[0]
 
     def color_next(k: Any, state: Any) -> Any:

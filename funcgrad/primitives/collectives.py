@@ -730,7 +730,7 @@ def joined(x: Value, axis: int) -> Value:
 
 
 def parted(x: Value, axis: int, n: int) -> Value:
-    """One axis as two, the first of them of length ``n``."""
+    """Split an axis into two, of which the first has length ``n``."""
     shape = shape_of(x)
     return s.reshape(x, (*shape[:axis], n, shape[axis] // n, *shape[axis + 1 :]))
 

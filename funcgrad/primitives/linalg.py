@@ -221,11 +221,11 @@ def _substitution(
 ) -> Iterator[LapackCall]:
     """The solution of a triangular system.
 
-    LAPACK's function sees to zeros on the diagonal, but wants right-hand sides column by column and
-    wakes threads for the smallest systems of more than one; BLAS's does neither. So one of several
-    right-hand sides is for the first, any one, and all of them are for the other, from the right of
-    their transpose, which is what LAPACK sees. They are solved for in blocks that any thread can
-    take, of a size that depends on nothing but theirs.
+    LAPACK's routine detects zeros on the diagonal, but needs right-hand sides by columns, and wakes
+    threads even for tiny systems with several of them; BLAS's does neither. So LAPACK solves for
+    one right-hand side, to detect zeros, and BLAS for all of them, from the right of the transpose
+    that row-major memory is to it. Threads take blocks of right-hand sides, whose size depends on
+    the shapes alone.
 
     Args:
         b: Type of the right-hand sides.

@@ -59,7 +59,7 @@ def numbers_of(shape: Sequence[int]) -> Words:
 
 
 class Generator:
-    """Threefry-2x32, and the base of the others.
+    """Threefry-2x32, and the base class of other generators.
 
     Attributes:
         name: Its name.

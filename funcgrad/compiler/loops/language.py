@@ -425,7 +425,7 @@ def rewritten(
 def renamed(
     body: Body, names: Mapping[str, str], values: Mapping[str, Expression] | None = None
 ) -> list[Statement]:
-    """Statements with other names of variables, and with expressions in the place of some."""
+    """Statements with variables renamed, or replaced by expressions."""
 
     def change(x: Expression) -> Expression:
         if not isinstance(x, Variable):

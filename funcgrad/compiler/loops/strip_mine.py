@@ -1,4 +1,4 @@
-"""Loops in vectors.
+"""Strip mining: vectorise loops.
 
 ``strip_mine : loop -> loops``. A loop whose index stands for that of lanes becomes one over whole
 vectors, without masks (``present``), and one over what is left. Accumulators have a vector in each.

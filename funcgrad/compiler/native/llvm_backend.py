@@ -333,7 +333,7 @@ in_children(_RUNNING.clear)  # they run in the parent, and a child would wait fo
 
 @atexit.register
 def _await_running() -> None:
-    """Let emissions end that nobody waits for, before LLVM is unloaded under their feet."""
+    """Wait for compilations in the background to end, before LLVM is unloaded."""
     for emission in list(_RUNNING):
         emission.wait(_GRACE_SECONDS)
 

@@ -279,7 +279,7 @@ class _Printer:
 
 
 class _Number:
-    """A number by its type and bits: 1, 1.0 and True are three, and so are 0.0 and -0.0."""
+    """Number compared by type and bits: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

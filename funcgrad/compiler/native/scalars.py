@@ -180,7 +180,7 @@ class Emitted:
     def select(self, a: Any, b: Any, is_unpredictable: bool = False) -> Emitted:
         """``a`` where this flag is set, else ``b``; both are evaluated. One must be `Emitted`.
 
-        LLVM makes a branch of it where it counts on its prediction, unless that is excluded.
+        LLVM turns it into a branch where that seems predictable, unless metadata forbid it.
         """
         a = a if isinstance(a, Emitted) else b.constant(a)
         hint = self.builder.module.unpredictable if is_unpredictable else ""
@@ -438,7 +438,7 @@ class Builder:
         return first.made(f"phi {first.type} {arms(cases)}")
 
     def room(self, type: Type) -> Emitted:
-        """The address of a value on the stack."""
+        """Return the address of a stack slot for a value."""
         allocas = self.function.allocas
         allocas.append(f"  %m{len(allocas)} = alloca {type}")
         return Emitted(self, f"%m{len(allocas) - 1}", POINTER, "p")

@@ -223,7 +223,7 @@ class _Lowering:
         self.loops.append((end, (self.n_loops, -1 if is_cold else self.n_vectors)))
 
     def close_loop(self) -> None:
-        """Begin the block after a loop."""
+        """Close a loop: begin the block after it."""
         end, before = self.loops.pop()
         self.builder.begin(end)
         if before == (self.n_loops, self.n_vectors):

@@ -75,9 +75,9 @@ def _trade_rule(args: Any) -> types.Signature:
 
 
 def _trade(is_high: bool) -> Callable[..., Any]:
-    """Two rows of a tile that is transposed, after they have exchanged stretches of theirs.
+    """Exchange blocks of two rows: one step of the transposition of a tile in registers.
 
-    The low one gets every other stretch of the high one in place of its own next ones.
+    Every second block of the low row is replaced by the block of the high row before it.
     """
 
     def emission(builder: Builder, sig: types.Signature, values: list[Any]) -> Any:

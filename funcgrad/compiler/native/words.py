@@ -105,7 +105,7 @@ def expect(condition: bool, what: str, args: Sequence[Any]) -> None:
 
 
 def literal_of(t: Any, args: Any) -> int:
-    """The number that an argument is."""
+    """Return the value of an argument that is a literal."""
     expect(isinstance(t, types.Literal), "the number of lanes must be a literal int", args)
     return int(t.literal_value)
 

@@ -1,8 +1,8 @@
 """Loop coalescing: several short rows are one long row.
 
 ``coalesce : groups -> groups``. A kernel whose rows are shorter than its vectors spends its time on
-ends of rows. Where rows follow each other in memory, some of them together are one row, of several
-vectors (Polychronopoulos, 1987). What is the same in all rows, as a bias, is repeated as often,
+remainders. Where rows are adjacent in memory, several of them become one row of whole vectors
+(Polychronopoulos, 1987). What is the same in all rows, as a bias, is repeated as often,
 once. A fold over rows folds long rows, and then what these consist of. How many rows are one
 depends on the shape alone, and divides their number.
 """
@@ -132,7 +132,7 @@ def _joined_shape(shape: layout.Shape, count: int) -> layout.Shape:
 
 
 def _joined(x: layout.Operand, count: int) -> layout.Operand:
-    """An operand with some rows as one."""
+    """Operand with adjacent axes collapsed into one."""
     *stack, _, step = x.strides
     strides = (*stack, count * x.shape[-1] * step, step)
     return x.restrided(_joined_shape(x.shape, count), strides, x.offset)

@@ -236,7 +236,7 @@ class _Writer:
                 self._element(node, self.loaded)
 
     def _full_nodes(self, body: list[Node], vectors: Vectors | None) -> None:
-        """One pass over the row."""
+        """Emit one pass over the row."""
         inner = [n for n in body if self.plan.kind(n) == "inner"]
         blocked = [
             n for n in body if self.plan.kind(n) in ("inner", "total") and self.folds[n].is_accurate

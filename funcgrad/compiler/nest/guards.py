@@ -87,10 +87,10 @@ class Guards:
         carried: Mapping[str, str],
         write: Callable[[str], None],
     ) -> None:
-        """A span of the innermost loop in three parts, of which the middle one asks nothing.
+        """Split a span of the innermost loop into edge, core and edge, of which the core has no guards.
 
-        There every guard is known; in rows that lie outside it is empty. What writes statements is
-        told the part, "edge" or "core".
+        In rows that lie outside, the core is empty. The function that emits statements gets the
+        part, "edge" or "core".
         """
         source, space, total = self.source, self.plan.space, math.prod(self.plan.shape)
         loop, (begin, end), core = self.plan.row[-1], span, self.core

@@ -171,7 +171,7 @@ class _Interchanger:
             self.links[self._turned(link.inner)] = Link(self._turned(link.inner), copy)
 
     def _within(self, value: Value, x: View) -> View:
-        """A view of a value, whose first axis are the lanes, as one of what takes its place."""
+        """Rewrite a view of a value with lanes in front as a view of its replacement."""
         size = self._size(value)
         steps = [(n - 1) * s for n, s in zip(x.shape[1:], x.strides[1:], strict=True)]
         first, last = (x.offset + sum(f(step, 0) for step in steps) for f in (min, max))

@@ -312,7 +312,7 @@ class _Joiner:
         return start + self.distances[key]
 
     def _scope(self) -> int:
-        """A scope of its own, of which nothing is promised."""
+        """Alias scope of its own, without promises."""
         self.n_scopes += SCOPES
         return self.n_scopes
 

@@ -1,7 +1,7 @@
 """The nodes of a graph: what is computed into memory.
 
 `lower` makes them of equations; fusion, the code generators and the memory plan work on them. This
-file has no code but what every node can say of itself.
+module holds data, and queries that concern one node.
 """
 
 from __future__ import annotations

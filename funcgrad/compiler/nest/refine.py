@@ -156,7 +156,7 @@ class _Change:
         return self._may_have(node.out, found[1])
 
     def _changed(self, node: Node, runs: Sequence[range]) -> tuple[dict[str, Any], Shape] | None:
-        """Return attributes of a node in that space, and its shape; nothing if it has none."""
+        """Attributes and shape of a node in the refined space, ``None`` if it has none there."""
         if isinstance(node, Copies):
             pieces = node.pieces.split(runs, self.space)
             return None if pieces is None else (vars(pieces), self.space)

@@ -325,7 +325,7 @@ def _way(node: Node, reader: Node, i: int) -> _Way | None:
 
 
 def _through(view: Operand, operand: Operand) -> Operand:
-    """An operand as a view of a value of its shape shows it."""
+    """Compose an operand with a view of a value of its shape."""
     assert isinstance(view, View)
     # A view counts places in memory: what it is a view of has to lie there in the same order.
     assert isinstance(operand, Uniform) or operand.is_whole

@@ -278,7 +278,7 @@ class _Writing:
         return found
 
     def _assemble(self, value: Value, parts: Pieces) -> None:
-        """Put a value together that others read."""
+        """Materialise a value that other nodes read."""
         operands = []
         for part in parts.operands:
             if not (isinstance(part, View) and part.is_whole and part.value.maker in self.nodes):

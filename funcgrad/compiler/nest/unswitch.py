@@ -342,7 +342,7 @@ class Unswitcher:
         return rank, Split(ordered, inner, outer)
 
     def _needed(self, body: Sequence[Node], roots: Iterable[Node], chosen: Chosen) -> list[Node]:
-        """The nodes that some of a body need, in its order."""
+        """Nodes on which some nodes of a body depend, in its order."""
         members = {*body}
 
         def needs(node: Node) -> Iterator[Node]:

@@ -66,7 +66,7 @@ class Step:
         address: Of its code.
         words: Its arguments.
         held: Arrays and objects whose addresses are among the words: they live as long as the step.
-        flushes: Whether subnormal numbers are zero while it runs.
+        flushes: Whether subnormal numbers are flushed to zero while it runs.
         computes: Whether it only computes: it calls neither tables nor libraries nor Python.
     """
 

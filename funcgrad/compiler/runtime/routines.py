@@ -369,7 +369,7 @@ def _selection(dtype: np.dtype[Any]) -> NamedFunction:
 
 
 def _work_of_small(m: int, n: int, k: int) -> int:
-    """Work of a matrix, as of `source.Kernel`: a number takes more to move than to compute."""
+    """Work for one matrix, in units of `source.Kernel`: numbers cost more to move than to add."""
     return (m * n * (min(m, n) + 2 * k + 20) + 200) // 4
 
 

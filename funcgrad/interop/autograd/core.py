@@ -50,7 +50,7 @@ def make_jvp(fun: Callable[..., Any], x: Any) -> Any:
 
 
 class _Rules(MutableMapping[Primitive, Callable[..., Any]]):
-    """The rules of one mode that primitives were given; those of NumPy's functions are not here."""
+    """Rules of one mode that users gave to primitives."""
 
     def __init__(self, mode: str) -> None:
         self.mode = mode

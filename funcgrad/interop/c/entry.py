@@ -185,7 +185,7 @@ class Entry(SystemProgram):
     # Parts of entries.
 
     def _made(self, parameters: Mapping[str, str], result: str = "i32") -> NamedFunction:
-        """The function, whose name is its text."""
+        """Named function with this body; equal texts are one function."""
         n_objects = len(self.signature.leaves) + len(self.signature.outs)
         serve = _Serve.named(len(self.signature.names), n_objects)
         return NamedFunction(

@@ -96,7 +96,7 @@ class Program:
 
     @property
     def names(self) -> list[str]:
-        """Expressions for the sizes."""
+        """Expressions in C for the sizes of arrays."""
         return [f"size_{name}" for name in self.signature.names]
 
     def groups(self) -> list[list[Piece]]:

@@ -227,7 +227,7 @@ def identifiers(names: Sequence[str], others: Collection[str] = ()) -> list[str]
 
 
 def parse(text: str, what: str) -> Signature:
-    """A signature from its text.
+    """Parse a signature.
 
     Args:
         text: The signature.

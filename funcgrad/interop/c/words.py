@@ -197,7 +197,7 @@ class Prelude:
 
 
 def scalar_call(word: str, signature: Signature, given: Sequence[str]) -> str:
-    """A word at scalars."""
+    """Expression in C for a word of kernels at scalar operands."""
     is_libm = word.startswith("libm_")
     word = word.removeprefix("libm_")
     first = signature.args[0] if signature.args else NONE

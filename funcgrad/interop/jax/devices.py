@@ -108,7 +108,7 @@ class Backend:
     local_device_count = staticmethod(device_count)
 
     def process_index(self) -> int:
-        """The number of this process among those with devices of their own: it has all."""
+        """Index of this process among those that own devices: 0, as it owns them all."""
         return 0
 
 

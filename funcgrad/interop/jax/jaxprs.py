@@ -242,7 +242,7 @@ def _with_params(primitive: extend.Primitive, params: dict[str, Any]) -> extend.
 
 
 def _made_of(kind: type[extend.Primitive], params: dict[str, Any]) -> extend.Primitive:
-    """An operation of the parameters that `_params_of` shows."""
+    """Make an operation from the parameters that `_params_of` shows."""
     if kind is Jit:
         return Jit(_hidden(params["jaxpr"]))
     names = {shown: name for name, shown in _PARAMETERS.get(kind.name, {}).items()}

@@ -110,7 +110,7 @@ def note(x: Any, place: Any) -> None:
 
 
 def note_terms(x: Tracer, terms: Any) -> None:
-    """Say of which terms a traced value is the sum.
+    """Record the terms of which a traced value is the sum.
 
     Args:
         x: The value.

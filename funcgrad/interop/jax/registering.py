@@ -62,7 +62,7 @@ REGISTRY = _Registry()
 
 
 def passed_on(rule: Any = None, *args: Any, **options: Any) -> Any:
-    """A rule, as it was given."""
+    """Return a rule unchanged."""
     return rule
 
 

@@ -101,7 +101,7 @@ class _Flow:
         return isinstance(form, Reindex | Reshape)
 
     def _maker_of_column(self, var: Var) -> Equation | None:
-        """The operation that gave an array its shape; ``None`` for arguments and products."""
+        """Operation that determined the shape of an array; ``None`` for arguments and products."""
         while True:
             around = self.outer.get(var)
             maker = self.makers.get(var)
@@ -115,7 +115,7 @@ class _Flow:
             var = before
 
     def _meets_another(self, square: Var) -> bool:
-        """Whether a square is combined with one that does not come from it."""
+        """Whether a square matrix is combined with another one that does not depend on it."""
         own, shape = {square}, square.aval.shape
         for equation in self.equations:
             if equation.primitive.is_elementwise and not own.isdisjoint(equation.inputs):

@@ -114,7 +114,7 @@ def _listed(names: Iterable[Any]) -> str:
 
 
 def output_types(layer: Layer, params: Tree, state: Tree, *inputs: Any) -> Any:
-    """The types of what a layer returns, which is not computed."""
+    """Types of the results of a layer, without computing them."""
 
     def outputs(params: Tree, state: Tree, *inputs: Any) -> Any:
         return layer.apply(params, state, *inputs)[0]

@@ -19,7 +19,7 @@ _LEAST = 1 << 12
 
 @trial("donated arguments")
 def donation(subject: Subject) -> Iterator[Trial]:
-    """A compiled function with the arguments donated that results can replace.
+    """Donate the arguments of a compiled function whose buffers results can take.
 
     In both ways each call is given what the last one returned, as in a loop of updates.
     """

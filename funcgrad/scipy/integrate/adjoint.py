@@ -84,7 +84,7 @@ class AdjointSolution:
         )
 
         def wide(tolerance: Any) -> Any:
-            """A tolerance of all that is integrated."""
+            """Tolerance of the augmented state."""
             if not aval_of(tolerance).shape:
                 return tolerance
             rest = fnp.full(n + sum(sizes), fnp.min(tolerance))

@@ -357,7 +357,7 @@ def _integral(
 
 
 def _type_of(f: Callable[..., Any], count: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of the values of a function of numbers, beside float64 ones."""
+    """Shape of the values of a function of scalars, and their dtype promoted with float64."""
     program, _ = stage(lambda *xs: [f(*xs)], [_NUMBER] * count, "quad")
     (aval,) = program.out_avals
     return aval.shape, np.result_type(aval.dtype, np.float64)

@@ -465,7 +465,7 @@ class _Attached:
 
 
 class _Along:
-    """Tangents and cotangents along recorded steps.
+    """Propagation of tangents and cotangents along recorded steps.
 
     Args:
         equation: Whose steps.

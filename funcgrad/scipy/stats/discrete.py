@@ -1,7 +1,7 @@
 """Distributions of integers.
 
-Values are differentiable in the parameters and count as level in the number itself; quantiles are
-integers, whose derivatives are 0.
+Probabilities are differentiable in the parameters; their derivative in the integer counts as 0, and
+so do those of quantiles.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ class SmallMatrices(Elements):
     def lu(self) -> None:
         """``P A = L U`` in place; notes zeros on the diagonal of U.
 
-        What is no number counts as the greatest, so that it is not lost.
+        NaN counts as the greatest pivot, so that it is not lost.
         """
         a, n = self.a, self.n
         best, place = self._search(0)
@@ -565,7 +565,7 @@ class SmallMatrices(Elements):
                 self._orders(t)
 
     def _orders(self, t: Variable) -> None:
-        """Pivots of a matrix, and the order of its rows that they lead to."""
+        """Pivots of a matrix, and the permutation of its rows that they stand for."""
         own = self.of_matrix(t, "pivots")
         pivots, orders = (self.array("i32", x, t) for x in "cd")
         with self.count(0, self.m) as i:

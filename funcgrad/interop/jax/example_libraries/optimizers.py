@@ -252,7 +252,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 
 
 def constant(step_size: Any) -> Schedule:
-    """Always the same."""
+    """Constant schedule."""
     return lambda i: step_size
 
 
