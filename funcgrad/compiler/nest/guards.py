@@ -87,7 +87,7 @@ class Guards:
         carried: Mapping[str, str],
         write: Callable[[str], None],
     ) -> None:
-        """Split a span of the innermost loop into edge, core and edge, of which the core has no guards.
+        """Split a span of the innermost loop into edge, core and edge; the core has no guards.
 
         In rows that lie outside, the core is empty. The function that emits statements gets the
         part, "edge" or "core".
