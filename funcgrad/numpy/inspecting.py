@@ -64,14 +64,17 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """The lengths of the axes: none for ``None``, as `numpy.shape` says.
+    """The lengths of the axes: what an object says itself, and none for ``None``, as in NumPy.
 
     Example:
         >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.shape(np.array([[1.0, 2.0], [3.0, 4.0]]))
         (2, 2)
     """
-    return () if a is None else shape_of(as_value(a, "shape"))
+    if a is None:
+        return ()
+    known = getattr(a, "shape", None)
+    return known if isinstance(known, tuple) else shape_of(as_value(a, "shape"))
 
 
 def ndim(a: Any) -> int:

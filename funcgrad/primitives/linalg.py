@@ -128,8 +128,11 @@ class TriangularSolve(System):
 
     def _solved(self, a: Any, b: Any) -> Any:
         if a.ndim > 2 and a.shape[-1] <= _SMALL:
-            matrix = self._triangle(a)
-            return np.linalg.solve(matrix.swapaxes(-1, -2) if self.transpose_a else matrix, b)
+            # Pivoting finds nothing to move in an upper triangle, so that zeros stay zeros.
+            turn = slice(None) if self.lower_triangle == self.transpose_a else slice(None, None, -1)
+            upper = self._triangle(a).swapaxes(-1, -2) if self.transpose_a else self._triangle(a)
+            x = np.linalg.solve(upper[..., turn, turn], b[..., turn, :])
+            return np.ascontiguousarray(x[..., turn, :])
         return np.array(per_matrix(self._solve_one, a, b)).reshape(b.shape)
 
     def _triangle(self, a: Any) -> Any:

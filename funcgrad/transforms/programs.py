@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.dialect import dialect
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.core.axes import divided_axis
@@ -276,14 +277,18 @@ class BatchedProgram:
 
 def batch_program(program: Program, is_mapped: Mask, size: int) -> BatchedProgram:
     """The program mapped over a new leading axis of length ``size`` of some inputs."""
-    key = ("batch", is_mapped, size, divided_axis())
-    return program.memo(key, lambda: _batch_program(program, is_mapped, size))
+    keeps_weak = dialect().weak is not None  # else only numbers are weak, which have no axes
+    key = ("batch", is_mapped, size, divided_axis(), keeps_weak)
+    return program.memo(key, lambda: _batch_program(program, is_mapped, size, keeps_weak))
 
 
-def _batch_program(program: Program, is_mapped: Mask, size: int) -> BatchedProgram:
+def _batch_program(
+    program: Program, is_mapped: Mask, size: int, keeps_weak: bool
+) -> BatchedProgram:
+    kinds = program.in_avals if keeps_weak else [a.strong() for a in program.in_avals]
     avals = [
-        a.update(shape=(size, *a.shape)).strong() if mapped else a
-        for a, mapped in zip(program.in_avals, is_mapped, strict=True)
+        kind.update(shape=(size, *a.shape)) if mapped else a
+        for a, kind, mapped in zip(program.in_avals, kinds, is_mapped, strict=True)
     ]
     dims = [0 if mapped else None for mapped in is_mapped]
     mapped_out: list[bool] = []

@@ -7,8 +7,8 @@ import sys
 
 PROGRAM = """
 from funcgrad.interop import jax as neighbour; neighbour.install()
-import importlib.util, weakref
-import numpy as np, jax, jax.api_util, jax.core, jax.numpy as jnp
+import collections, importlib.util, weakref
+import numpy as np, jax, jax.api_util, jax.core, jax.extend.linear_util, jax.numpy as jnp
 from jax import random
 
 def refused(call, error=ValueError):
@@ -274,6 +274,41 @@ made = jax.make_array_from_callback((4,), place, lambda index: np.arange(4.0)[in
 assert made.tolist() == [0.0, 1.0, 2.0, 3.0] and made.sharding == place
 assert jax.make_array_from_single_device_arrays((4,), place, [made]).tolist() == made.tolist()
 assert refused(lambda: jax.make_array_from_single_device_arrays((4,), place, [made] * 2))
+
+# Arrays of NumPy keep their kind in a new shape; folds may return another structure.
+kinds = []
+jax.jit(lambda: kinds.append(type(jnp.reshape(np.arange(4.0), (2, 2)))))()
+assert kinds == [np.ndarray] and type(jnp.reshape(row, (3, 1))) is jax.Array
+Pair = collections.namedtuple("Pair", "a b")
+found = jax.lax.associative_scan(lambda x, y: (x.a + y.a, x.b * y.b), Pair(row, row))
+assert type(found) is Pair and found.a.tolist() == [10.0, 30.0, 60.0]
+
+# What is alive; how many programs a function has; functions of leaves.
+alive = [x for x in jax.live_arrays() if x is row]
+assert len(alive) == 1 and jax.live_arrays("gpu") == []
+twice = jax.jit(lambda x: x * 2)
+twice(row), twice(row), twice(row[:2])
+assert twice._cache_size() == 2
+leaves, tree = jax.tree.flatten(((), {"x": row, "y": 2.0}))
+wrapped = jax.extend.linear_util.wrap_init(lambda x, y: {"out": x * y})
+flat, structure = jax.api_util.flatten_fun(wrapped, tree)
+assert flat.call_wrapped(*leaves)[0].tolist() == [20.0, 40.0, 60.0]
+assert structure() == jax.tree.structure({"out": 0})
+
+# Weak numbers remain so in loops whose lanes end one by one; steps need not have results.
+@jax.custom_jvp
+def scaled(x, d):
+    return x * d
+scaled.defjvp(lambda xs, ts: (scaled(*xs), ts[0] * xs[1]))
+def grown(x):
+    step = lambda c: (c[0] + scaled(c[0], c[1]), c[1])
+    return jax.lax.while_loop(lambda c: c[0] < 3, step, (x, jnp.where(x > 0, 1, -1)))[0]
+with jax.numpy_dtype_promotion("strict"):
+    assert jax.vmap(grown)(jnp.array([1.0, 2.0])).tolist() == [4.0, 4.0]
+def printed(x):
+    jax.debug.callback(lambda: None)
+    return x.astype(jnp.float16), x
+assert jax.jit(printed)(row)[0].dtype == jnp.float16
 """
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import funcgrad as fg
 
@@ -58,3 +59,9 @@ def test_what_numpy_refuses(name: str) -> None:
         f(*args)
     with pytest.raises((TypeError, ValueError)):
         fg.jit(f)(*args)
+
+
+def test_shapes_that_objects_say():
+    matrix = scipy.sparse.csr_matrix((2, 3))
+    assert fg.numpy.shape(matrix) == np.shape(matrix) == (2, 3)
+    assert fg.numpy.ndim(matrix) == 2

@@ -85,6 +85,15 @@ def test_triangular_solve_reads_one_triangle(dtype, n, stack):
     close(unit @ TriangularSolve(False, False, True).bind(a, b), b, 1000)
 
 
+def test_inverses_of_triangles_are_triangles():
+    a = np.tril(random((6, 4, 4)))  # pivots would come from below the diagonal
+    eye = np.broadcast_to(np.eye(4), a.shape)
+    assert not np.triu(TriangularSolve(True).bind(a, eye), 1).any()
+    upper = a.swapaxes(-1, -2)
+    assert not np.tril(TriangularSolve(False).bind(upper, eye), -1).any()
+    assert not np.tril(TriangularSolve(True, True).bind(a, eye), -1).any()
+
+
 def test_a_batch_of_right_sides_is_one_system():
     a, b = random((3, 3)), random((5, 3, 2), seed=1)
     out, dim = Solve().batch([a, b], [None, 0])

@@ -11,6 +11,7 @@ import numpy as np
 from funcgrad import lax, numpy
 from funcgrad.api import vectorization
 from funcgrad.base.imports import load
+from funcgrad.base.pytree import tree_leaves, tree_structure, tree_unflatten
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import (
     ArgumentError,
@@ -150,6 +151,28 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
     if not callable(mode) and mode not in KEYWORDS:
         raise NotImplementedError(f"Unimplemented padding mode {mode!r} for np.pad.")
     return numpy.pad(array, pad_width, mode, **options)
+
+
+_reshape = _of_arrays(numpy.reshape)
+
+
+@functools.wraps(numpy.reshape)
+def reshape(a: Any, shape: Any, order: str = "C", **options: Any) -> Any:
+    """`numpy.reshape`, where arrays of NumPy remain such, also while a program is traced."""
+    is_numpys = type(a) is np.ndarray and options.get("out_sharding") is None
+    return a.reshape(shape, order=order) if is_numpys else _reshape(a, shape, order, **options)
+
+
+@Adopted
+@functools.wraps(lax.associative_scan)
+def associative_scan(fn: Any, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """`lax.associative_scan`, where a result may be of another structure with such leaves."""
+    structure = tree_structure(elems)
+
+    def combine(a: Any, b: Any) -> Any:
+        return tree_unflatten(structure, tree_leaves(fn(a, b)))
+
+    return lax.associative_scan(combine, elems, reverse, axis)
 
 
 def _cumulative(function: Any) -> Any:

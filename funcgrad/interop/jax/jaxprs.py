@@ -17,7 +17,7 @@ import numpy as np
 
 from funcgrad import extend, lax
 from funcgrad.api import custom, staging
-from funcgrad.base.pytree import tree_map
+from funcgrad.base.pytree import tree_flatten, tree_map, tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.printer import Names, format_program
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
@@ -659,6 +659,31 @@ class Called(WrappedFun):
 def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = None) -> WrappedFun:
     """A function to be transformed; what is told about it is not used."""
     return WrappedFun(functools.partial(f, **(params or {})))
+
+
+def flatten_fun(
+    fun: WrappedFun, in_tree: Any, *, has_keywords: bool = True
+) -> tuple[WrappedFun, Callable[[], Any]]:
+    """A function of the leaves of its arguments, which returns those of its result.
+
+    Args:
+        fun: The function.
+        in_tree: Structure of its arguments, with those by name where it has keywords.
+        has_keywords: Whether it has.
+
+    Returns:
+        The function of leaves, and one that gives the structure of the last result.
+    """
+    structures: list[Any] = []
+
+    def compute(*leaves: Any) -> list[Any]:
+        given = tree_unflatten(in_tree, leaves)
+        args, kwargs = given if has_keywords else (given, {})
+        flat, structure = tree_flatten(fun.call_wrapped(*args, **kwargs))
+        structures.append(structure)
+        return flat
+
+    return WrappedFun(compute), lambda: structures[-1]
 
 
 def debug_info(traced_for: str, fun: Any, args: Any, kwargs: Any, **options: Any) -> None:

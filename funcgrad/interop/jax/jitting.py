@@ -36,6 +36,9 @@ class JittedOfArrays(Jitted):
                 return result
         return MISS
 
+    def _cache_size(self) -> int:
+        return len(self._cache)
+
     @property
     def static_nums(self) -> Collection[int]:
         """Positions of arguments that are no arrays."""

@@ -196,6 +196,7 @@ _JAX = {
     "jit": words.jit,
     "jvp": words.jvp,
     "linearize": words.linearize,
+    "live_arrays": placing.live_arrays,
     "local_device_count": devices.device_count,
     "local_devices": devices.local_devices,
     "closure_convert": jaxprs.closure_convert,
@@ -250,8 +251,8 @@ _NUMPY: dict[str, Any] = {
         name: getattr(conventions, name)
         for name in (
             "bincount", "choose", "convolve", "correlate", "cumulative_prod", "cumulative_sum",
-            "hypot", "isclose", "ix_", "pad", "ravel_multi_index", "take", "take_along_axis",
-            "tensordot", "unravel_index",
+            "hypot", "isclose", "ix_", "pad", "ravel_multi_index", "reshape", "take",
+            "take_along_axis", "tensordot", "unravel_index",
         )
     },
     **{
@@ -341,6 +342,7 @@ SOURCES: dict[str, Source] = {
     **{path: Source(own) for path, own in registering.OF_MODULES.items()},
     "jax.lax": Source(
         {
+            "associative_scan": conventions.associative_scan,
             "cond": words.cond,
             "scan": words.scan,
             "fori_loop": words.fori_loop,

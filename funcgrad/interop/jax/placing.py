@@ -8,6 +8,7 @@ it as nodes of pytrees, so that it is a part of types; within, it is noted (`pla
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -312,6 +313,16 @@ def device_get(x: Any) -> Any:
         return leaf if is_kept else np.asarray(leaf)
 
     return tree_map(read, x)
+
+
+def live_arrays(platform: str | None = None) -> list[Array]:
+    """The arrays of the program that are not deleted, in any order.
+
+    Args:
+        platform: Where they lie: all are on the CPU.
+    """
+    alive = (x for x in gc.get_objects() if type(x) is Array and not x.is_deleted())
+    return list(alive) if platform in (None, "cpu") else []
 
 
 def _moved(x: Any, place: Any) -> Any:

@@ -214,6 +214,8 @@ OF_MODULES: dict[str, dict[str, Any]] = {
     "jax._src.random.threefry2x32": _RANDOM,
     "jax.api_util": {
         "debug_info": jaxprs.debug_info,
+        "flatten_fun": jaxprs.flatten_fun,
+        "flatten_fun_nokwargs": partial(jaxprs.flatten_fun, has_keywords=False),
         "safe_map": safe_map,
         "shaped_abstractify": types.type_of,
     },

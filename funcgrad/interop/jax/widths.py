@@ -350,8 +350,8 @@ class _Conversions:
         """Dtype of a traced array, as far as it is known: 16 bits of what is computed of such."""
         known, equations = self.known, self.trace.equations
         for equation in itertools.islice(equations, self.done, None):
-            y = equation.outputs[0]
-            if y in known:
+            y = next(iter(equation.outputs), None)
+            if y is None or y in known:
                 continue
             inputs = [x for x in equation.inputs if isinstance(x, Var) and x.aval.dtype.kind == "f"]
             if isinstance(equation.primitive, Convert) and inputs and inputs[0].aval.weak_type:
