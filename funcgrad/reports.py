@@ -31,7 +31,6 @@ from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.python_calls import PythonCall
 from funcgrad.compiler.runtime.routines import ForeignCall
-from funcgrad.compiler.runtime.strided import StridedMultiplication
 from funcgrad.core.printer import Names, format_program
 from funcgrad.core.program import Program
 from funcgrad.costs import Cost, cost_of, most_expensive, repeated
@@ -281,11 +280,9 @@ class Report:
         if isinstance(job, Kernel):
             return f"kernel {self.plan.sources.index(job.text)}"
         if isinstance(job, Multiplication):
-            return "matrix product"
+            return job.what
         if isinstance(job, ForeignCall):
             return job.text()
-        if isinstance(job, StridedMultiplication):
-            return "strided product"
         assert isinstance(job, PythonCall)
         return job.text()
 

@@ -168,8 +168,7 @@ class _Compiling:
         llvm.initialize_all_asmprinters()
         facts = kernel_store._environment() | {"features": "+neon"}
         cached = (
-            kernel_store.executor_code, kernel_store.tile_shape, kernel_store.strided_shape,
-            kernel_store.executor,
+            kernel_store.executor_code, kernel_store.tile_shape, kernel_store.executor,
         )  # fmt: skip
         with ExitStack() as stack:
             for patch in (

@@ -125,7 +125,6 @@ RESULTS = {
     "compiler.native.types.vector": DTYPES,
     "compiler.runtime.blas.library": LIBRARY,
     "compiler.loops.builder.named": DTYPES,
-    "compiler.runtime.kernel_store.strided_shape": DTYPES,
     "compiler.runtime.kernel_store.tile_shape": DTYPES,
     "compiler.runtime.releases._is_tested": "the release that is installed",
     "compiler.runtime.threads.pool": "one for every process that forks",

@@ -112,38 +112,27 @@ MOST_STACK = 1 << 15
 """Bytes of stack that a step may use, with all that it calls and that is no library's: programs run
 on threads that have little of it."""
 
+TILE_TABLES = {"outer": 3, "lines": 2, "blocks": 2, "terms": 2, "strips": 3}
+"""Tables of int64 of a product, and their numbers in a row: distances in bytes, of an outer index
+in A, B and C, of a line (a row) in A and C, of blocks of terms, and of terms in them, in A and B,
+and of a strip in B and C, with the number of its columns."""
+
 TILE_WORDS = [
-    "begin", "end", "m", "n", "k", "tile_m", "tile_n", "rows", "columns", "slot_a",
-    "offset_a", "stride_a", "line_a", "trans_a", "slot_b", "offset_b", "stride_b", "line_b",
-    "trans_b", "slot_c", "offset_c", "stride_c", *SCRATCH_WORDS,
+    "begin", "end", "rows", "strips", "columns", "terms", "blocks", "groups", "strip_groups",
+    "tile_rows", "tile_strips", *(f"{word}_{x}" for x in "abc" for word in ("slot", "offset")),
+    "stride_a", "stride_b", "stride_c", "row_a", "row_c", "term_a", "term_b", "column_b",
+    *(f"table_{x}" for x in TILE_TABLES), *SCRATCH_WORDS,
 ]  # fmt: skip
 """Meaning of the words of a product's arguments, in order.
 
-``C[b] = op(A[b]) @ op(B[b])``, all row-major: ``op(A)`` is ``m x k``, stored as ``k x m`` where
-``trans_a`` is 1. Every ``C[b]`` has ``rows x columns`` tiles of ``tile_m x tile_n``, counted row by
-row, one matrix after the other; ``begin <= tile < end`` are computed. Those of a symmetric matrix
-are square, and those to the right of the diagonal are copied from those below it.
-``offset_*``, ``stride_*`` (distance of matrices of a batch) and ``line_*`` (distance of stored
-rows) are bytes. The scratch memory is for a block of B.
-"""
-
-STRIDED_WORDS = [
-    "begin", "end", "groups", "group_rows", "rows", "strip_groups", "group_strips",
-    "strips", "panel", "blocks", "terms", "slot_a", "offset_a", "slot_b", "offset_b", "slot_c",
-    "offset_c", "slot_outer", "offset_outer", "slot_rows", "offset_rows", "slot_blocks",
-    "offset_blocks", "slot_terms", "offset_terms",
-]  # fmt: skip
-"""Meaning of the words of a strided product's arguments, in order.
-
-A strip is a vector of neighbouring columns, or what is left of one at the end of a line; behind the
-words stand ``(b, c, columns)`` of every strip. Other tables of int64 hold distances in bytes:
-``outer`` has rows ``(a, b, c)``, ``rows`` has rows ``(a, c)``, ``blocks`` and ``terms`` have rows
-``(a, b)``. Column ``j`` of strip ``s`` in row ``i`` of an outer index ``o``, at ``c + outer[o].c +
-rows[i].c + strips[s].c``, is the sum over blocks ``k`` and terms ``t`` of the number at ``a +
-outer[o].a + rows[i].a + blocks[k].a + terms[t].a``, times column ``j`` at ``b + outer[o].b +
-strips[s].b + blocks[k].b + terms[t].b``. Every outer index has ``groups`` groups of ``group_rows``
-rows, each with ``strip_groups`` groups of ``group_strips`` strips; ``begin <= group < end`` are
-computed, ``panel`` strips at a time.
+Element ``(o, i, j)`` of C is the sum over terms ``t`` of A's ``(o, i, t)`` times B's ``(o, t, j)``.
+Of each outer index ``o`` there are ``rows`` and ``strips``: a strip is a vector of neighbouring
+columns, or what is left of one. They are in ``groups`` of ``tile_rows``, each with ``strip_groups``
+of ``tile_strips``; ``begin <= unit < end`` of these are computed. Distances in bytes are multiples
+of ``stride_*`` (outer indices), ``row_*``, ``term_*`` and ``column_b``, where ``columns`` are
+counted in real numbers; or they stand in tables at ``table_*``, where each of ``blocks`` has
+``terms``. The units of a symmetric matrix are square, and those to the right of the diagonal are
+copied from those below it. The scratch memory is for the copy of a panel of B.
 """
 
 SMALL_WORDS = [

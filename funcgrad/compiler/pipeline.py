@@ -51,7 +51,6 @@ from funcgrad.compiler.runtime.executor import BranchOfTables, Disjoint, LoopOfT
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.python_calls import PythonCall
 from funcgrad.compiler.runtime.routines import ForeignCall, scratch_of
-from funcgrad.compiler.runtime.strided import StridedMultiplication
 from funcgrad.compiler.runtime.threads import (
     MOST_THREADS,
     Parallel,
@@ -269,12 +268,10 @@ def _arranged(group: Group, is_inner: bool) -> Iterator[Job]:
         yield from _nest_jobs(node)
     elif type(node) in GENERATORS:
         yield from GENERATORS[type(node)](node)
-    elif isinstance(node, Product):
+    elif isinstance(node, Product | StridedProduct):
         yield Multiplication(node)
     elif isinstance(node, Routine):
         yield from _routine_jobs(node)
-    elif isinstance(node, StridedProduct):
-        yield StridedMultiplication(node)
     else:
         assert isinstance(node, External)
         yield PythonCall(node)
@@ -375,7 +372,7 @@ def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[NamedFunction]:
 def _split(jobs: Sequence[Sequence[Job]], n_threads: int) -> None:
     """Form parts of what is large enough for several threads."""
     for job, _ in _every(jobs):
-        if isinstance(job, Kernel | ForeignCall | Multiplication | StridedMultiplication):
+        if isinstance(job, Kernel | ForeignCall | Multiplication):
             job.split(n_threads)
 
 
@@ -510,7 +507,7 @@ def _part_words(job: Kernel, part: int, sites: Mapping[Site, int]) -> list[int]:
 _ENDLESS = (1 << 63) - 1
 
 
-def _is_single(job: Kernel | Multiplication | StridedMultiplication | ForeignCall) -> bool:
+def _is_single(job: Kernel | Multiplication | ForeignCall) -> bool:
     """Whether subnormal numbers are zero while a job runs: where it computes in single precision.
 
     A product of small float32 gradients is soon subnormal, and arithmetic with such numbers takes

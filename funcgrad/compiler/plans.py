@@ -12,13 +12,12 @@ from funcgrad.compiler.nest.nodes import Graph, Node, all_nodes
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.python_calls import PythonCall
 from funcgrad.compiler.runtime.routines import ForeignCall
-from funcgrad.compiler.runtime.strided import StridedMultiplication
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.program import Program
 from funcgrad.observers.limits import format_bytes
 from funcgrad.observers.source import SourceLocation
 
-Job = Kernel | Multiplication | StridedMultiplication | ForeignCall | PythonCall | Nested
+Job = Kernel | Multiplication | ForeignCall | PythonCall | Nested
 
 SHOWN_VALUES = 8
 """How many of the largest intermediate results are shown."""

@@ -118,7 +118,7 @@ def test_words_have_the_arity_kinds_and_results_of_the_table(intrinsic):
         ("loop", abi.LOOP_WORDS),
         ("branch", abi.BRANCH_WORDS),
         ("foreign call", abi.FOREIGN_WORDS),
-        ("strided product", abi.STRIDED_WORDS),
+        ("product", abi.TILE_WORDS),
         ("small matrices", abi.SMALL_WORDS),
         ("Fourier transform", abi.FOURIER_WORDS),
         ("call of Python", abi.PYTHON_WORDS),

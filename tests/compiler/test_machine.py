@@ -14,7 +14,7 @@ COMPILER = Path(funcgrad.compiler.__path__[0])
 PLANNERS = (
     *COMPILER.glob("nest/*.py"),
     *COMPILER.glob("loops/**/*.py"),
-    *(COMPILER / "runtime" / f"{name}.py" for name in ("matmul", "routines", "strided")),
+    *(COMPILER / "runtime" / f"{name}.py" for name in ("matmul", "routines")),
     COMPILER / "pipeline.py",
 )
 """Files that decide how something is computed."""
@@ -30,7 +30,6 @@ STRUCTURE = {
     "fourier.py": {"RADICES"},
     "selection.py": {"AT_A_TIME"},  # lanes that one comparison with a threshold looks at
     "small_matrices.py": {"ARRAYS"},
-    "strided.py": {"_FEW_ROWS"},  # inner loops that there are, as in `tiles.inner_shape`
     "unswitch.py": {"_FARTHEST"},  # numbers whose differences have room in 64 bits
 }
 """Numbers that say how something is represented, or how far passes look."""

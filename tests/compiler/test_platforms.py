@@ -28,7 +28,7 @@ import funcgrad.numpy as fnp
 from funcgrad.api import number_calls
 from funcgrad.base import forking
 from funcgrad.compiler import foreign, pipeline
-from funcgrad.compiler.loops.library import fourier, strided, tiles
+from funcgrad.compiler.loops.library import fourier, tiles
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import NAMES
 from funcgrad.compiler.native import llvm_backend
@@ -111,12 +111,10 @@ def texts() -> Iterator[tuple[str, Code]]:
 def vectors(features: str) -> Iterator[tuple[str, Code]]:
     """Assembly that is as wide as a processor's registers."""
     lanes = tiles.inner_shape(8, features).lanes
+    shape = tiles.inner_shape(4, features)
     for kind in tiles.Kind:
-        program = tiles.Tiles.named("s", tiles.inner_shape(4, features), kind, (1,))
-        yield kind.value, assembled(program)
-    shape = strided.inner_shape(4, features)
-    for is_near in (False, True):
-        yield "strided", assembled(strided.Strided.named("s", shape, shape.rows, is_near))
+        form = tiles.Form(kind, *shape.fitted(shape.rows, 5), is_near=True)
+        yield kind.value, assembled(tiles.Tiles.named("s", shape.lanes, form))
     for layout in (fourier.Layout(True, False), fourier.Layout(False, True)):
         kinds = fourier.Pass(8, False), fourier.Pass(3, True)
         program = fourier.Fourier.named("z", lanes, kinds, layout, layout, layout.is_beside)

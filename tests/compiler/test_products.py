@@ -11,6 +11,8 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,14 +21,7 @@ import pytest
 import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.compiler.abi import FIRST_SLOT, LANES_SLOT, TILE_WORDS
-from funcgrad.compiler.loops.library.tiles import (
-    DEPTH,
-    FEW_ROWS,
-    Kind,
-    Tiles,
-    inner_shape,
-    rows_at_once,
-)
+from funcgrad.compiler.loops.library.tiles import DEPTH, Form, Kind, Shape, Tiles, inner_shape
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.runtime.threads import is_available
 from tests.compiler.kernels import assembled
@@ -42,57 +37,86 @@ _NUMBERS = itertools.count()
 Kernel = Callable[[int, int], int]
 
 
-def kernel(letter: str, features: str, kind: Kind = Kind.TILES) -> tuple[Kernel, Any]:
+@cache
+def kernel(letter: str, features: str, form: Form) -> Kernel:
     """The native code of tiles for a processor with these features, run on this one."""
-    dtype = LETTERS[letter]
-    shape = inner_shape(np.zeros((), dtype).real.itemsize, features)
     symbol = f"fg_tiles_{next(_NUMBERS)}"
-    few = shape.few if kind is Kind.FEW else ()
-    code = assembled(Tiles.named(letter, shape, kind, few), symbol)
+    code = assembled(Tiles.named(letter, shape_of(letter, features).lanes, form), symbol)
     made = llvm_backend.Emission(code.text, llvm_backend.Effort.TILES).result()
     address = llvm_backend.load(made, symbol)
     word = ctypes.c_int64
-    return ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p)(address), shape
+    return ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p)(address)
+
+
+def shape_of(letter: str, features: str) -> Shape:
+    return inner_shape(np.zeros((), LETTERS[letter]).real.itemsize, FEATURES[features])
+
+
+def form_of(letter: str, features: str, m: int, n: int, kind: Kind, **facts: bool) -> Form:
+    """Tiles of matrices with so many rows and columns, the former taken as many at a time."""
+    shape = shape_of(letter, features)
+    strips = -(-n * (2 if letter in "cz" else 1) // shape.lanes)
+    return Form(kind, *shape.fitted(m, strips), **facts)
 
 
 def multiply(
-    run: Kernel,
-    shape: Any,
+    letter: str,
+    features: str,
     a: Any,
     b: Any,
     trans: tuple[bool, bool],
     tile: tuple[int, int],
+    form: Form | None = None,
 ) -> Any:
-    """Stacks of matrices, multiplied tile by tile, the last tile first."""
+    """Stacks of matrices, multiplied tile by tile, the last tile first.
+
+    Args:
+        letter: BLAS's type.
+        features: Those of the processor.
+        a: The first matrices.
+        b: The second ones.
+        trans: Which of them are transposed.
+        tile: Rows of a tile, and panels.
+        form: The form of the tiles; by default, with copies.
+    """
+    shape = shape_of(letter, features)
     batch, m, k = a.shape if not trans[0] else a.transpose(0, 2, 1).shape
     n = b.shape[1 if trans[1] else 2]
     out = np.full((batch, m, n), np.nan, a.dtype)
-    unit = 2 if a.dtype.kind == "c" else 1
-    tiles = -(-m // tile[0]), -(-n // tile[1])
-    lane = DEPTH * (unit * tile[1] + shape.lanes) * a.real.itemsize
+    unit, itemsize = (2 if a.dtype.kind == "c" else 1), a.itemsize
+    if form is None:
+        kind = Kind.COLUMNS if trans[1] and unit == 1 else Kind.ROWS
+        form = form_of(letter, features, shape.rows, n, kind)
+    strips = -(-unit * n // shape.lanes)
+    tile = tile[0], tile[1] * form.vectors[0]
+    tiles = -(-m // tile[0]), max(-(-strips // tile[1]), 1)
+    lane = DEPTH * (form.vectors[0] * shape.lanes + tile[0]) * a.real.itemsize
     scratch = np.full(lane, 255, np.uint8)  # NaN
     slots = np.zeros(FIRST_SLOT + 4, np.int64)
     arrays = (a, b, out, scratch)
     slots[FIRST_SLOT:] = [x.ctypes.data for x in arrays]
-    words = {
-        "m": m,
-        "n": n,
-        "k": k,
-        "tile_m": tile[0],
-        "tile_n": tile[1],
-        "rows": tiles[0],
-        "columns": tiles[1],
+    steps = [x.strides[:0:-1] if t else x.strides[1:] for x, t in zip((a, b), trans, strict=True)]
+    words = dict.fromkeys(TILE_WORDS, 0) | {
+        "rows": m,
+        "strips": strips,
+        "columns": unit * n,
+        "terms": k,
+        "blocks": max(-(-unit * k // DEPTH), 1),
+        "groups": tiles[0],
+        "strip_groups": tiles[1],
+        "tile_rows": tile[0],
+        "tile_strips": tile[1],
         "lane": lane,
-        "line_a": a.strides[1],
-        "line_b": b.strides[1],
-        "trans_a": int(trans[0]),
-        "trans_b": int(trans[1]),
+        "row_a": steps[0][0],
+        "term_a": steps[0][1],
+        "term_b": steps[1][0],
+        "column_b": steps[1][1],
+        "row_c": n * itemsize,
         **{f"slot_{x}": FIRST_SLOT + i for i, x in enumerate("abc")},
-        **{f"offset_{x}": 0 for x in "abc"},
         **{f"stride_{x}": array.strides[0] for x, array in zip("abc", arrays, strict=False)},
         "scratch": FIRST_SLOT + 3,
-        "scratch_offset": 0,
     }
+    run = kernel(letter, features, form)
     for first in reversed(range(batch * tiles[0] * tiles[1])):
         words |= {"begin": first, "end": first + 1}
         args = np.array([words[name] for name in TILE_WORDS], np.int64)
@@ -110,15 +134,17 @@ def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.n
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter in "sd"])
 def test_half_of_a_symmetric_product_is_the_other_half(letter: str, features: str) -> None:
-    run, shape = kernel(letter, FEATURES[features])
-    mirrored, _ = kernel(letter, FEATURES[features], Kind.MIRRORED)
+    shape = shape_of(letter, features)
     rng = np.random.default_rng(0)
-    for n, k, size in ((1, 1, 4), (7, 3, 4), (50, 9, 16), (65, 300, 24)):
+    for n, k in ((1, 1), (7, 3), (50, 9), (130, 300)):
         a = random(rng, (2, n, k), LETTERS[letter])
         for trans in ((False, True), (True, False)):
             x = np.ascontiguousarray(a.transpose(0, 2, 1)) if trans[0] else a
-            whole = multiply(run, shape, x, x, trans, (size, size))
-            half = multiply(mirrored, shape, x, x, trans, (size, size))
+            kind = Kind.COLUMNS if trans[1] else Kind.ROWS
+            form = form_of(letter, features, shape.rows, n, kind, is_mirrored=True)
+            size = form.vectors[0] * shape.lanes
+            given = letter, features, x, x, trans, (size, 1)
+            whole, half = multiply(*given), multiply(*given, form)
             np.testing.assert_array_equal(half, whole)
             np.testing.assert_array_equal(half, half.transpose(0, 2, 1))
 
@@ -126,46 +152,30 @@ def test_half_of_a_symmetric_product_is_the_other_half(letter: str, features: st
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter in "sd"])
-def test_few_rows_are_multiplied_as_many_are(letter: str, features: str) -> None:
-    run, shape = kernel(letter, FEATURES[features])
-    few, _ = kernel(letter, FEATURES[features], Kind.FEW)
+def test_what_is_read_where_it_is_is_multiplied_as_copies_are(letter: str, features: str) -> None:
     rng = np.random.default_rng(0)
-    for m, n, k in ((1, 1, 1), (2, 700, 5), (5, 33, 300), (FEW_ROWS, 515, 2 * DEPTH + 3)):
+    for m, n, k in ((1, 1, 1), (2, 700, 5), (5, 33, 300), (8, 515, 2 * DEPTH + 3), (24, 40, 9)):
         b = random(rng, (2, k, n), LETTERS[letter])
         for is_trans in (False, True):
             a = random(rng, (2, k, m) if is_trans else (2, m, k), LETTERS[letter])
-            operands = shape, a, b, (is_trans, False), (m, min(n, 600))
-            np.testing.assert_array_equal(multiply(few, *operands), multiply(run, *operands))
+            given = letter, features, a, b, (is_trans, False), (m, 2)
+            expected = multiply(*given)
+            for kind in (Kind.PLAIN, Kind.ROWS):
+                form = form_of(letter, features, m, n, kind)
+                form = replace(form, is_near=is_trans and m % form.rows == 0)
+                np.testing.assert_array_equal(multiply(*given, form), expected)
 
 
-@pytest.mark.parametrize("features", FEATURES)
-@pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter in "sd"])
-def test_few_columns_are_multiplied_as_many_are(letter: str, features: str) -> None:
-    run, shape = kernel(letter, FEATURES[features])
-    rng = np.random.default_rng(0)
-    rows = shape.rows[0]
-    for vectors in range(1, shape.vectors + 1):
-        for m, n, k in ((rows, vectors * shape.lanes, 1), (3 * rows - 1, 0, 7), (70, -1, DEPTH)):
-            n = n if n > 0 else vectors * shape.lanes + n - (n == 0)
-            for trans in itertools.product((False, True), repeat=2):
-                a = random(rng, (2, k, m) if trans[0] else (2, m, k), LETTERS[letter])
-                b = random(rng, (2, n, k) if trans[1] else (2, k, n), LETTERS[letter])
-                # Tiles of fewer rows than a panel of A are computed with copies.
-                narrow, wide = (
-                    multiply(run, shape, a, b, trans, (size, n))
-                    for size in (rows if m % rows == 0 else m, rows - 1)
-                )
-                np.testing.assert_array_equal(narrow, wide)
-
-
-def test_inner_loops_that_few_rows_need() -> None:
+def test_inner_loops_are_as_even_as_can_be() -> None:
     shape = inner_shape(4, "+avx512f")
-    assert [rows_at_once(shape.few, m) for m in (1, 3, 4, 7, 8)] == [
-        (1,),
-        (2, 1),
-        (4,),
-        (4, 2, 1),
-        (4,),
+    assert [shape.fitted(m, 8) for m in (0, 1, 3, 7, 8, 9, 100)] == [
+        (1, (8,)),
+        (1, (8,)),
+        (3, (8,)),
+        (7, (3, 2)),
+        (8, (3, 2)),
+        (5, (4,)),
+        (8, (3, 2)),
     ]
 
 
@@ -255,11 +265,10 @@ def test_products_with_the_own_transpose(n: int, dtype: str) -> None:
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("letter", LETTERS)
 def test_tiles_of_all_sizes(letter: str, features: str) -> None:
-    run, shape = kernel(letter, FEATURES[features])
     dtype = LETTERS[letter]
     rng = np.random.default_rng(0)
-    grain = shape.width // (2 if letter in "cz" else 1)
-    sizes = [(1, 1, 1), (2, 3, 0), (8, grain, 256), (9, grain + 1, 257), (5, 2 * grain - 1, 600)]
+    grain = shape_of(letter, features).lanes // (2 if letter in "cz" else 1)
+    sizes = [(1, 1, 1), (2, 3, 0), (8, grain, 256), (9, grain + 1, 257), (5, 4 * grain - 1, 600)]
     sizes += [tuple(int(x) for x in rng.integers(1, 60, 3)) for _ in range(25)]
     for (m, n, k), trans in itertools.product(sizes, itertools.product((False, True), repeat=2)):
         batch = int(rng.integers(1, 3))
@@ -268,8 +277,8 @@ def test_tiles_of_all_sizes(letter: str, features: str) -> None:
             np.ascontiguousarray(x.transpose(0, 2, 1)) if t else x
             for x, t in zip((a, b), trans, strict=True)
         ]
-        tile = int(rng.choice([4, 8, 24, 64])), int(rng.choice([1, 2, 4])) * grain
-        found = multiply(run, shape, *stored, trans, tile)
+        tile = int(rng.choice([4, 8, 24, 64])), int(rng.choice([1, 2, 4]))
+        found = multiply(letter, features, *stored, trans, tile)
         wide = np.result_type(dtype, np.float64)
         expected = a.astype(wide) @ b.astype(wide)
         scale = TOLERANCE[dtype] * max(k, 1) ** 0.5

@@ -200,14 +200,14 @@ class Product(Node):
 class StridedProduct(Node):
     """Sums of products of the first operand, A, and the second, B, in any regular order.
 
-    The other operands are the tables of `abi.STRIDED_WORDS`: outer indices, rows, blocks, terms.
-
     Attributes:
+        tables: Those of `abi.TILE_TABLES` but of the strips.
         columns: How many neighbours in B go into as many neighbours of the output: a line.
         lines: Bytes to every line, in B and in the output.
         is_near: Whether rows are neighbours in A.
     """
 
+    tables: tuple[np.ndarray, ...]
     columns: int
     lines: np.ndarray
     is_near: bool
@@ -215,7 +215,7 @@ class StridedProduct(Node):
     @property
     def counts(self) -> tuple[int, int, int]:
         """Numbers of outer indices, rows and terms."""
-        outer, rows, blocks, terms = (x.shape[0] for x in self.operands[2:])
+        outer, rows, blocks, terms = map(len, self.tables)
         return outer, rows, blocks * terms
 
     def looks_around(self, k: int) -> bool:

@@ -12,8 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.loops.library.strided import MANY_ROWS, MANY_VECTORS
-from funcgrad.compiler.machine import ACROSS, SEVERAL, SUM_BLOCK, UNALIGNED, VECTOR_BYTES
+from funcgrad.compiler.machine import (
+    ACROSS,
+    FEW,
+    SEVERAL,
+    SHORT_AXIS,
+    SUM_BLOCK,
+    UNALIGNED,
+    VECTOR_BYTES,
+)
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import Operand, Value, View, whole
 from funcgrad.compiler.nest.nodes import StridedProduct
@@ -104,7 +111,7 @@ class Strider(Letters):
     def _cost(self, letter: str, n_rows: int, free: int, copies: bool, b: View) -> float:
         vectors = -(-self.lengths[letter] * self.itemsize // VECTOR_BYTES)
         strips = vectors * free // max(self.lengths[letter], 1)
-        width, rows = min(strips, MANY_VECTORS), min(n_rows, MANY_ROWS[0])
+        width, rows = min(strips, FEW - 1), min(n_rows, SHORT_AXIS)
         # Two loads and two products a cycle, a product every fourth in the same register.
         rate = min(2.0, rows * width / 4, 2 * rows * width / (rows + width))
         others = math.prod(self.lengths.values()) / self.lengths[letter]
@@ -153,16 +160,15 @@ class Strider(Letters):
         lines = self._lines([c for c in out_order if c in b_labels and c not in a_labels], letter)
         outer = [c for c in out_order if c not in (letter, *rows, *lines)]
         blocks, terms = self._terms(in_a, in_b, self.size(rows))
-        tables = [
+        tables = (
             self._table(self._every(outer), (in_a, in_b, in_out)),
             self._table(self._every(rows), (in_a, in_out)),
             self._table(blocks, (in_a, in_b)),
             self._table(terms, (in_a, in_b)),
-        ]
-        operands = (a, b, *(self.builder.constant(table) for table in tables))
+        )
         of_lines = self._table(self._every(lines), (in_b, in_out))
         self.builder.add(
-            StridedProduct(operands, (value,), self.lengths[letter], of_lines, is_near)
+            StridedProduct((a, b), (value,), tables, self.lengths[letter], of_lines, is_near)
         )
         shape = tuple(self.lengths[c] for c in form.out)
         return View(value, shape, tuple(in_out[c] for c in form.out))
@@ -207,7 +213,7 @@ class Strider(Letters):
             c, n, _ = blocks.pop()
             if terms and n * size > _MOST_TERMS:
                 # Where all rows are computed at once, nobody reads the terms of a block again.
-                most = max(_MOST_TERMS // size, 1) if n_rows <= MANY_ROWS[0] else 1
+                most = max(_MOST_TERMS // size, 1) if n_rows <= SHORT_AXIS else 1
                 part = max(d for d in range(1, most + 1) if n % d == 0)
                 blocks.append((c, n // part, part))
                 terms.insert(0, (c, part, 1))

@@ -31,7 +31,7 @@ from funcgrad.base.imports import load
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS, OWN_WORD
 from funcgrad.compiler.loops.language import Function, NamedFunction
-from funcgrad.compiler.loops.library import strided, tiles
+from funcgrad.compiler.loops.library import tiles
 from funcgrad.compiler.runtime import threads
 from funcgrad.compiler.runtime.dependencies import SOURCES, installation, sources_digest
 from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_default, size_limit
@@ -207,12 +207,6 @@ def machine_facts() -> dict[str, str]:
 def tile_shape(dtype: Any) -> tiles.Shape:
     """The inner loop of the products of matrices of ``dtype`` (f32, f64, c64 or c128)."""
     return tiles.inner_shape(np.zeros((), dtype).real.itemsize, _environment()["features"])
-
-
-@cache
-def strided_shape(dtype: Any) -> tiles.Shape:
-    """The inner loops of strided products of ``dtype`` (f32 or f64)."""
-    return strided.inner_shape(np.dtype(dtype).itemsize, _environment()["features"])
 
 
 def parallel_address() -> int:

@@ -14,12 +14,12 @@ import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler import abi, machine
-from funcgrad.compiler.abi import MOST_LANES, TILE_WORDS, in_order
+from funcgrad.compiler.abi import MOST_LANES, TILE_TABLES, TILE_WORDS, in_order
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import NamedFunction
-from funcgrad.compiler.loops.library.tiles import DEPTH, FEW_ROWS, Kind, Tiles, rows_at_once
+from funcgrad.compiler.loops.library.tiles import DEPTH, Form, Kind, Shape, Tiles
 from funcgrad.compiler.nest.layout import Value, View, whole
-from funcgrad.compiler.nest.nodes import Product
+from funcgrad.compiler.nest.nodes import Product, StridedProduct
 from funcgrad.compiler.nest.split import part_count, threads_of_product
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.blas import Library, chosen
@@ -39,27 +39,36 @@ SMALL_TILE = 2 * machine.VECTOR_BYTES // machine.WORD_BYTES
 TILES_PER_THREAD = machine.PARTS_PER_THREAD // 2
 """Tiles of a thread, at least: each copies what it reads of the operands."""
 
+MOST_PLAIN = 4 * machine.SEVERAL
+"""Rows of A up to which copies of panels of B would take longer than they save."""
+
 LEAST_SYMMETRIC = machine.FEW * SMALL_TILE
 """Rows of the smallest symmetric result of which a half is copied."""
 
 
 @dataclass
 class Multiplication:
-    """A product of matrices as a job.
+    """A product as a job.
 
     Attributes:
         node: The product.
         scratch: What it needs memory for while it runs.
-        tile: Rows and columns of a tile.
+        form: The form of its tiles.
+        tile: Rows and strips of a tile.
         parts: Ranges of its tiles, which may run at the same time.
         library: What computes it instead of tiles.
     """
 
-    node: Product
+    node: Product | StridedProduct
     scratch: list[Value] = field(default_factory=list)
+    form: Form | None = None
     tile: tuple[int, int] = (0, 0)
     parts: list[tuple[int, int]] = field(default_factory=list)
-    library: Library | None = field(default_factory=chosen)
+    library: Library | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.node, Product):
+            self.library = chosen()
 
     def split(self, n_threads: int) -> None:
         """Form tiles, and parts for several threads if it is large enough.
@@ -69,45 +78,85 @@ class Multiplication:
         """
         if self.library is not None:
             return
-        dtype = self.node.out.dtype
-        shape = kernel_store.tile_shape(dtype)
-        unit = 2 if dtype.kind == "c" else 1  # real numbers of an element
-        batch, m, n, k = self.node.sizes
-        work = batch * _ceil(m, shape.rows[-1]) * _ceil(unit * n, shape.lanes) * unit * k
+        outer, rows, strips, terms = self._counts
+        work = outer * rows * strips * self._shape.lanes * self._unit * terms
         n_threads = threads_of_product(work, n_threads)
-        widest = TILE_BYTES // (DEPTH * dtype.itemsize // unit)
-        grain = shape.rows[0], shape.width // unit
-        if self._is_few:  # there are no copies that would have to stay in a cache
-            grain, widest = (grain[0], FEW_COLUMNS), _ceil(max(n, 1), FEW_COLUMNS)
-        if self._is_symmetric:
-            self.tile = _square_tile(batch, m, min(widest, DEPTH), math.lcm(*grain), n_threads)
+        is_mirrored, most = self._is_symmetric, self._shape.rows
+        at_once, widths = self._shape.fitted(most if is_mirrored else rows, strips)
+        if is_mirrored:
+            grain = math.lcm(most, self._shape.lanes * widths[0])
+            size = _square_tile(outer, rows, self._most_rows, grain, n_threads)
+            self.tile = size, size // self._shape.lanes
         else:
-            self.tile = _tile(batch, (m, n), widest // unit, grain, n_threads)
-        n_tiles = batch * math.prod(self._grid)
+            self.tile = self._tile((at_once, widths[0]), n_threads)
+        kind, is_near = self._kind, self._is_near and rows % at_once == 0
+        self.form = Form(kind, at_once, widths, is_near, is_mirrored)
+        n_tiles = outer * math.prod(self._grid)
         count = part_count(n_tiles, work, n_threads)
         bounds = [n_tiles * i // count for i in range(count + 1)]
         self.parts = list(itertools.pairwise(bounds))
-        panel = 0 if self._is_few else min(unit * k, DEPTH)
-        block = panel * _ceil(unit * self.tile[1], shape.lanes) * dtype.itemsize // unit
-        self.scratch = [lanes_of(n_threads, count, block)]
+        if kind in (Kind.ROWS, Kind.COLUMNS):
+            rows_of_block = self.tile[0] if self.form.is_near else 0
+            nbytes = DEPTH * (widths[0] * self._shape.lanes + rows_of_block) * self._itemsize
+            self.scratch = [lanes_of(n_threads, count, nbytes)]
 
     @property
-    def _is_few(self) -> bool:
-        """Whether rows of the second matrix are added up where they are."""
-        is_plain = not self.node.layouts[1].is_transposed
-        _, m, _, k = self.node.sizes
-        return m <= FEW_ROWS and k > 0 and is_plain and self.node.out.dtype.kind == "f"
+    def _shape(self) -> Shape:
+        return kernel_store.tile_shape(self.node.out.dtype)
 
     @property
-    def _few(self) -> tuple[int, ...]:
-        """How many rows are taken at once, where they are few."""
-        if not self._is_few:
-            return ()
-        return rows_at_once(kernel_store.tile_shape(self.node.out.dtype).few, self.node.sizes[1])
+    def _unit(self) -> int:
+        """Real numbers of an element."""
+        return 2 if self.node.out.dtype.kind == "c" else 1
+
+    @property
+    def _itemsize(self) -> int:
+        """Bytes of a real number."""
+        return self.node.out.dtype.itemsize // self._unit
+
+    @property
+    def _counts(self) -> tuple[int, int, int, int]:
+        """Numbers of outer indices, rows, strips and terms."""
+        if isinstance(self.node, StridedProduct):
+            outer, rows, terms = self.node.counts
+            return outer, rows, len(self._strips), terms
+        batch, m, n, k = self.node.sizes
+        return batch, m, -(-n * self._unit // self._shape.lanes), k
+
+    @property
+    def _strips(self) -> list[tuple[int, int, int]]:
+        """The table of the strips."""
+        assert isinstance(self.node, StridedProduct)
+        lanes, columns = self._shape.lanes, self.node.columns
+        nbytes = self.node.out.dtype.itemsize
+        return [
+            (b + j * nbytes, c + j * nbytes, min(columns - j, lanes))
+            for b, c in self.node.lines.tolist()
+            for j in range(0, columns, lanes)
+        ]
+
+    @property
+    def _kind(self) -> Kind:
+        if isinstance(self.node, StridedProduct):
+            return Kind.TABLED
+        if self._unit > 1:
+            return Kind.ROWS
+        if self.node.layouts[1].is_transposed:
+            return Kind.COLUMNS
+        return Kind.PLAIN if self.node.sizes[1] <= MOST_PLAIN else Kind.ROWS
+
+    @property
+    def _is_near(self) -> bool:
+        """Whether rows of A are neighbours."""
+        if isinstance(self.node, StridedProduct):
+            return self.node.is_near
+        return self._unit == 1 and self.node.layouts[0].is_transposed
 
     @property
     def _is_symmetric(self) -> bool:
         """Whether a matrix is multiplied with its own transpose: half of the tiles are enough."""
+        if isinstance(self.node, StridedProduct):
+            return False
         a, b = self.node.operands
         first, second = self.node.layouts
         _, m, n, k = self.node.sizes
@@ -123,111 +172,120 @@ class Multiplication:
         )
 
     @property
-    def _kind(self) -> Kind:
-        if self._is_few:
-            return Kind.FEW
-        return Kind.MIRRORED if self._is_symmetric else Kind.TILES
+    def _most_rows(self) -> int:
+        """Rows of A of which a block of terms stays in the second cache."""
+        if isinstance(self.node, StridedProduct):
+            depth = len(self.node.tables[-1])
+        else:
+            depth = min(self.node.sizes[-1], DEPTH)
+        return max(TILE_BYTES // max(depth * self.node.out.dtype.itemsize, 1), self._shape.rows)
+
+    def _tile(self, grain: tuple[int, int], n_threads: int) -> tuple[int, int]:
+        """Rows and strips of tiles: some tiles for every thread, yet few copies of B.
+
+        Args:
+            grain: What rows and strips are multiples of.
+            n_threads: How many threads may take part.
+        """
+        outer, m, n, _ = self._counts
+        rows, strips = max(min(m, self._most_rows), 1), max(n, 1)
+        lanes = self._shape.lanes
+        least = max(SMALL_TILE, grain[1] * lanes)
+        if m <= grain[0] and self._kind is Kind.PLAIN:
+            least = FEW_COLUMNS  # memory is read along rows of B
+        while (
+            n_threads > 1 and outer * -(-m // rows) * -(-n // strips) < TILES_PER_THREAD * n_threads
+        ):
+            if max(rows, strips * lanes) <= least:
+                break
+            if strips * lanes >= rows:
+                strips = -(-strips // 2)
+            else:
+                rows = -(-rows // 2)
+        return _even(m, rows, grain[0]), _even(n, strips, grain[1])
 
     @property
     def _grid(self) -> tuple[int, int]:
         """How many tiles are below each other, and side by side."""
-        _, m, n, _ = self.node.sizes
-        return -(-m // self.tile[0]), -(-n // self.tile[1])
+        _, rows, strips, _ = self._counts
+        return max(-(-rows // self.tile[0]), 1), max(-(-strips // self.tile[1]), 1)
 
     @property
     def codes(self) -> list[NamedFunction]:
         """Codes of the step: tiles of our own, or a call of BLAS."""
-        dtype = self.node.out.dtype
         if self.library is not None:
             return [ForeignStep.named()]
-        letter, shape = LETTERS[dtype.char], kernel_store.tile_shape(dtype)
-        return [Tiles.named(letter, shape, self._kind, self._few)]
+        return [Tiles.named(LETTERS[self.node.out.dtype.char], self._shape.lanes, self.form)]
 
     def step(self, n_threads: int) -> Step:
         """The step, when everything has its place."""
         address = kernel_store.code_address(self.codes[0])
         if self.library is not None:
+            assert isinstance(self.node, Product)
             return Step(address, _library_words(self.node, self.library))
-        parts = [self._words(*part) for part in self.parts]
-        return step_of(address, parts, min(n_threads, MOST_LANES))
+        words = dict.fromkeys(TILE_WORDS, 0) | self._words()
+        held: list[np.ndarray] = []
+        if isinstance(self.node, StridedProduct):
+            held = [*self.node.tables, np.array(self._strips, np.int64)]
+            words |= {f"table_{x}": y.ctypes.data for x, y in zip(TILE_TABLES, held, strict=True)}
+        parts = [
+            in_order(TILE_WORDS, **words | {"begin": begin, "end": end})
+            for begin, end in self.parts
+        ]
+        return step_of(address, parts, min(n_threads, MOST_LANES), held)
 
-    def _words(self, begin: int, end: int) -> list[int]:
-        _, m, n, k = self.node.sizes
-        (a, b), (layout_a, layout_b) = self.node.operands, self.node.layouts
-        assert isinstance(a, View)
-        assert isinstance(b, View)
-        out = self.node.out
-        (scratch,) = self.scratch
-        itemsize = out.dtype.itemsize
-        return in_order(
-            TILE_WORDS,
-            begin=begin,
-            end=end,
-            m=m,
-            n=n,
-            k=k,
-            tile_m=self.tile[0],
-            tile_n=self.tile[1],
-            rows=self._grid[0],
-            columns=self._grid[1],
-            line_a=layout_a.row_stride * itemsize,
-            line_b=layout_b.row_stride * itemsize,
-            trans_a=int(layout_a.is_transposed),
-            trans_b=int(layout_b.is_transposed),
-            **scratch_words(scratch),
-            **_matrix_words("a", a, layout_a.batch_stride),
-            **_matrix_words("b", b, layout_b.batch_stride),
-            **_matrix_words("c", whole(out), m * n),
-        )
+    def _words(self) -> dict[str, int]:
+        """The words of all parts but for tables."""
+        node, dtype = self.node, self.node.out.dtype
+        _, rows, strips, terms = self._counts
+        words = {
+            "rows": rows, "strips": strips, "terms": terms,
+            "tile_rows": self.tile[0], "tile_strips": self.tile[1],
+            "groups": self._grid[0], "strip_groups": self._grid[1],
+        }  # fmt: skip
+        for name, x in zip("abc", (*node.operands, whole(node.out)), strict=True):
+            assert isinstance(x, View)
+            words |= {f"slot_{name}": x.value.slot, f"offset_{name}": x.first_byte}
+        for scratch in self.scratch:
+            words |= scratch_words(scratch)
+        if isinstance(node, StridedProduct):
+            return words | {"terms": len(node.tables[-1]), "blocks": len(node.tables[-2])}
+        _, m, n, _ = node.sizes
+        distances = {"stride_c": m * n, "row_c": n}
+        for name, layout in zip("ab", node.layouts, strict=True):
+            distances[f"stride_{name}"] = layout.batch_stride
+            steps = (1, layout.row_stride) if layout.is_transposed else (layout.row_stride, 1)
+            across, along = ("row_a", "term_a") if name == "a" else ("term_b", "column_b")
+            distances |= {across: steps[0], along: steps[1]}
+        words |= {name: step * dtype.itemsize for name, step in distances.items()}
+        blocks = max(-(-terms * self._unit // DEPTH), 1)
+        return words | {"columns": n * self._unit, "blocks": blocks}
+
+    @property
+    def what(self) -> str:
+        """The name of its kind."""
+        return "strided product" if isinstance(self.node, StridedProduct) else "matrix product"
 
     def text(self) -> str:
         """One line about it."""
-        batch, m, n, k = self.node.sizes
         parts = f" in {len(self.parts)} parts" if len(self.parts) > 1 else ""
-        dtype = short_name(self.node.out.dtype)
         by = f" by {self.library.name}" if self.library is not None else ""
-        return f"matrix product {dtype}: {batch} x [{m},{k}] @ [{k},{n}]{parts}{by}"
+        dtype = short_name(self.node.out.dtype)
+        if isinstance(self.node, StridedProduct):
+            batch, m, k = self.node.counts
+            n = self.node.columns * len(self.node.lines)
+        else:
+            batch, m, n, k = self.node.sizes
+        return f"{self.what} {dtype}: {batch} x [{m},{k}] @ [{k},{n}]{parts}{by}"
 
 
-def _ceil(number: int, unit: int) -> int:
-    """The next multiple of a unit."""
-    return -(-number // unit) * unit
-
-
-def _tile(
-    batch: int, sizes: tuple[int, int], widest: int, grain: tuple[int, int], n_threads: int
-) -> tuple[int, int]:
-    """Rows and columns of tiles: few copies of A and B, yet some tiles for every thread.
-
-    Args:
-        batch: Number of matrices.
-        sizes: Rows and columns of each.
-        widest: The greatest number of columns of a tile.
-        grain: What rows and columns should be multiples of.
-        n_threads: How many threads may take part.
-    """
-    m, n = sizes
-    rows, columns = max(m, 1), max(min(n, widest // grain[1] * grain[1]), 1)
-    if n_threads > 1:
-        rows = min(rows, DEPTH)
-        goal = TILES_PER_THREAD * n_threads
-        least = max(SMALL_TILE, grain[1])
-        while batch * -(-m // rows) * -(-n // columns) < goal and max(rows, columns) > least:
-            if columns >= rows:
-                columns = -(-columns // 2)
-            else:
-                rows = -(-rows // 2)
-    return _even(m, rows, grain[0]), _even(n, columns, grain[1])
-
-
-def _square_tile(batch: int, n: int, widest: int, grain: int, n_threads: int) -> tuple[int, int]:
-    """Rows and columns of the tiles of a symmetric result, of which about a half is computed."""
+def _square_tile(batch: int, n: int, widest: int, grain: int, n_threads: int) -> int:
+    """Rows of the tiles of a symmetric result, of which about a half is computed."""
     strips = -(-n // widest)
     goal = TILES_PER_THREAD * n_threads if n_threads > 1 else 3
     while batch * _triangle(strips) < goal and n > 2 * SMALL_TILE * strips:
         strips += 1
-    size = _even(n, -(-n // strips), grain)
-    return size, size
+    return -(-n // strips // grain) * grain
 
 
 def _triangle(n: int) -> int:
@@ -238,7 +296,7 @@ def _triangle(n: int) -> int:
 def _even(length: int, part: int, unit: int) -> int:
     """Parts of a length, about as long as given, equal up to a unit."""
     count = -(-length // part)
-    return max(length, 1) if count < 2 else _ceil(-(-length // count), unit)
+    return max(length, 1) if count < 2 else -(-length // count // unit) * unit
 
 
 def _library_words(node: Product, library: Library) -> list[int]:
@@ -272,11 +330,3 @@ def _library_words(node: Product, library: Library) -> list[int]:
     parts = *map(given, head), one, from_b, from_a, zero, to_c
     words.arguments = [x for part in parts for x in part]
     return words.all()
-
-
-def _matrix_words(name: str, x: View, stride: int) -> dict[str, int]:
-    return {
-        f"slot_{name}": x.value.slot,
-        f"offset_{name}": x.first_byte,
-        f"stride_{name}": stride * x.dtype.itemsize,
-    }

@@ -19,13 +19,12 @@ from funcgrad.compiler.nest.allocate import Nested
 from funcgrad.compiler.nest.arena import Offset
 from funcgrad.compiler.nest.kernel import Kernel, Place
 from funcgrad.compiler.nest.layout import Value, View, whole
-from funcgrad.compiler.nest.nodes import Loop, Site
+from funcgrad.compiler.nest.nodes import Loop, Product, Site
 from funcgrad.compiler.plans import Job, nodes_of
 from funcgrad.compiler.runtime.executable import Executable, Step
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.python_calls import PythonCall
 from funcgrad.compiler.runtime.routines import ForeignCall
-from funcgrad.compiler.runtime.strided import StridedMultiplication
 from funcgrad.errors import ArgumentError
 from funcgrad.interop.c.calling import described_site
 
@@ -209,9 +208,9 @@ class PlanWriter:
             name = self.kernels.name(job.function, lines_of(job))
             for part in range(len(job.parts)):
                 self.step(depth, name, self.words(job, part))
+        elif isinstance(job, Multiplication) and isinstance(job.node, Product):
+            self.product(depth, job.node.out.dtype, _words_of_product(job.node))
         elif isinstance(job, Multiplication):
-            self.product(depth, job.node.out.dtype, _words_of_product(job))
-        elif isinstance(job, StridedMultiplication):
             self.own(job.step(1), job.codes, job, depth)
         elif isinstance(job, ForeignCall) and job.is_own:
             self.own(job.step(self.kernels.site(job.site)), job.codes, job, depth)
@@ -276,9 +275,8 @@ class PlanWriter:
                 self.job(job, depth)
 
 
-def _words_of_product(job: Multiplication) -> list[int]:
+def _words_of_product(node: Product) -> list[int]:
     """The words of `PlanWriter.product`."""
-    node = job.node
     words = [*node.sizes]
     for x, layout in zip(node.operands, node.layouts, strict=True):
         assert isinstance(x, View)

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from funcgrad.compiler.loops.library.tiles import DEPTH, SPAN
+from funcgrad.compiler.loops.library.tiles import DEPTH
 
 _ROWS = 6
 """Rows of a tile: with its columns, two registers long, sums fill most of the registers."""
+
+_SPAN = 2 * DEPTH
+"""Columns of b that are walked along together for one row of a: their sums stay in a cache."""
 
 _STEPS = 4
 """Rows of b that are added to sums in memory between loads and stores of these."""
@@ -145,7 +148,7 @@ def definition(stem: str, name: str) -> str:
         text = _line()
     else:
         text = _product(name)
-    sizes = {"ROWS": _ROWS, "DEPTH": DEPTH, "SPAN": SPAN, "STEPS": _STEPS}
+    sizes = {"ROWS": _ROWS, "DEPTH": DEPTH, "SPAN": _SPAN, "STEPS": _STEPS}
     words = {word: str(size) for word, size in sizes.items()}
     return _filled(text, words | {"REAL": _REAL.get(name, name), "NAME": name})
 
