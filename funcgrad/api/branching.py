@@ -18,6 +18,7 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from types import CellType, FunctionType
 from typing import Any
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import numpy as fnp
+from funcgrad.api import held
 from funcgrad.api.rewriting import RESERVED
 from funcgrad.base.pytree import tree_flatten, tree_leaves, tree_map, tree_structure
 from funcgrad.base.records import dataclass
@@ -317,23 +319,15 @@ class _Rows:
         return items.start + items.step * i if isinstance(items, range) else fnp.asarray(items)[i]
 
 
-def _items(container: Any) -> list[Any]:
-    return [*container.keys(), *container.values()] if isinstance(container, dict) else [*container]
-
-
-def _restore(container: Any, items: list[Any]) -> None:
+def _restore(container: Any, before: Any) -> None:
     """Give a list, a dict or a set the items back that it had."""
-    now = _items(container)
-    if len(now) == len(items) and all(a is b for a, b in zip(now, items, strict=True)):
-        return
-    if isinstance(container, list):
-        container[:] = items
+    if held.changed_items("", container, before) == []:
         return
     container.clear()
-    half = len(items) // 2
-    container.update(
-        zip(items[:half], items[half:], strict=True) if isinstance(container, dict) else items
-    )
+    if isinstance(container, list):
+        container.extend(before)
+    else:
+        container.update(before)
 
 
 class _Again(Exception):
@@ -409,38 +403,66 @@ class _Traced:
     def __init__(self, state: State) -> None:
         _n_traced.set(_n_traced.get() + 1)
         self.state = state
+        self.found: list[held.Item] = []
+        """Items that an arm has assigned, of which the state is to have the values."""
         self.before = list(state.read())
         self.others = others = state.read_others()
         values = dict(zip(state.others, others, strict=True))
-        for name in state.changed:
-            self._check_changed(name, values.get(name))
-        written = _roots(values.get(name) for name in state.changed)
+        changed = {name: self._changed_value(name, values) for name in state.changed}
+        written = _roots(changed.values())
         roots = _roots([*self.before, *others])
         self.roots = list({**written, **roots}.values())
         self.n_written = len(written)
         """How many of the arrays, from the first one on, arms may have changed when they end."""
-        self.containers = [
-            (name, value, _items(value))
-            for name, value in values.items()
-            if isinstance(value, list | dict | set)
-        ]
+        self.containers = held.containers([*values.items(), *changed.items()])
 
-    def _check_changed(self, name: str, value: Any) -> None:
-        """Raise for a place that is no variable, and no array that was made inside."""
-        if "." in name:
+    def _begin(self) -> None:
+        """Read the variables, for the first time or since there are more."""
+
+    def _extend(self, places: Sequence[held.Place]) -> None:
+        """Let places be variables of the statement, too."""
+        names, read, write = self.state.names, self.state.read, self.state.write
+
+        def write_all(values: Sequence[Any]) -> None:
+            write(values[: len(names)])
+            for place, value in zip(places, values[len(names) :], strict=True):
+                place.write(value)
+
+        self.state = replace(
+            self.state,
+            names=[*names, *(place.name for place in places)],
+            read=lambda: [*read(), *(place.read() for place in places)],
+            write=write_all,
+        )
+        self.before = [*self.before, *(place.read() for place in places)]
+
+    def _changed_value(self, name: str, values: dict[str, Any]) -> Any:
+        """Value at a place that the statement changes; an attribute becomes a variable.
+
+        Args:
+            name: A variable, an attribute, or ``x.y[]`` for elements of one.
+            values: Of the variables.
+        """
+        path = name.removesuffix("[]")
+        place = held.attribute(path, values) if "." in path else None
+        value = values.get(path) if place is None else place.read()
+        if path == name and "." in path:
+            if place is None:
+                raise located(
+                    ArgumentError,
+                    f"the attribute `{name}` is assigned inside of `{self.word}` with a traced "
+                    "condition.",
+                    "Assign it before, or assign a variable, and the attribute behind it.",
+                )
+            self._extend([place])
+        elif isinstance(value, np.ndarray):
             raise located(
                 ArgumentError,
-                f"the attribute `{name}` is assigned inside of `{self.word}` with a traced "
-                "condition.",
-                "Assign a variable, and the attribute behind it.",
-            )
-        if isinstance(value, np.ndarray):
-            raise located(
-                ArgumentError,
-                f"`{name}` is an array of NumPy, {aval_of(value)}, that is changed inside of "
+                f"`{path}` is an array of NumPy, {aval_of(value)}, that is changed inside of "
                 f"`{self.word}` with a traced condition.",
                 "Make it by funcgrad.numpy, such as fnp.zeros(n) or fnp.array(x).",
             )
+        return value
 
     @contextmanager
     def entered(
@@ -459,8 +481,8 @@ class _Traced:
             self.state.write(values)
             try:
                 yield changed
-                for name, value, items in self.containers:
-                    self._check_items(name, value, items)
+                for name, container, before in self.containers:
+                    self._check_items(name, container, before)
                 more = [x for x in changed() if not any(x is y for y in self.written)]
                 if more:
                     others = [x for x in self.roots if not any(x is y for y in more)]
@@ -470,19 +492,23 @@ class _Traced:
                     raise _Again
             finally:
                 self.state.write(self.before)
-                for _, container, items in self.containers:
-                    _restore(container, items)
+                for _, container, before in self.containers:
+                    _restore(container, before)
 
-    def _check_items(self, name: str, value: Any, items: list[Any]) -> None:
-        now = _items(value)
-        if len(now) == len(items) and all(a is b for a, b in zip(now, items, strict=True)):
-            return
-        raise located(
-            TreeError,
-            f"`{name}` is a {type(value).__name__} that is changed inside of `{self.word}` "
-            "with a traced condition: what it holds would depend on values.",
-            "Write into an array that has room for all: y = fnp.zeros(n), and y[i] = x.",
-        )
+    def _check_items(self, name: str, container: Any, before: Any) -> None:
+        """Find items that an arm assigns, which are variables, too; `_Again` if it does."""
+        items = held.changed_items(name, container, before)
+        if items is None:
+            raise located(
+                TreeError,
+                f"`{name}` is a {type(container).__name__} that is changed inside of `{self.word}` "
+                "with a traced condition: what it holds would depend on values.",
+                "Assign items that are there before, or write into an array that has room for "
+                "all: y = fnp.zeros(n), and y[i] = x.",
+            )
+        self.found = [item for item in items if item.name not in self.state.names]
+        if self.found:
+            raise _Again
 
     @property
     def written(self) -> list[WritableArray]:
@@ -505,7 +531,10 @@ class _Traced:
             try:
                 return trace()
             except _Again:
-                continue
+                if self.found:
+                    self._extend(self.found)
+                    self.found = []
+                    self._begin()
 
 
 class _Branch(_Traced):
@@ -523,9 +552,12 @@ class _Branch(_Traced):
         super().__init__(state)
         self.test = test
         self.arms = arms
-        self.names = [*state.names, _VALUE]
+        self._begin()
         self.templates: dict[str, Function] = {}
         self.lost: set[str] = set()
+
+    def _begin(self) -> None:
+        self.names = [*self.state.names, _VALUE]
 
     def run(self) -> Any:
         return self.until_all_is_known(self._run)
@@ -538,8 +570,8 @@ class _Branch(_Traced):
                 with self.entered(self.before, ()):
                     value = self.arms[not holds]()
                     left[holds] = [*self.state.read(), value]
-                    arrays = self.arrays()
-                return self._results(left[holds], left.get(not holds)), arrays
+                    # Arrays that the arm has written into are only here what it has made of them.
+                    return self._results(left[holds], left.get(not holds)), self.arrays()
 
             run.__name__ = self.word
             return run
@@ -664,14 +696,14 @@ class _Loop(_Traced):
         self.go_on = go_on
         self.items = items
         self.count = count
-        self.carried = {
-            name
-            for name, value in zip(state.names, self.before, strict=True)
-            if _is_dynamic(value) and not isinstance(value, WritableArray)
-        }
-        self.first: dict[str, Any] = {
-            n: v for n, v in zip(state.names, self.before, strict=True) if n in self.carried
-        }
+        self.first: dict[str, Any] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        for name, value in zip(self.state.names, self.before, strict=True):
+            if _is_dynamic(value) and not isinstance(value, WritableArray):
+                self.first.setdefault(name, value)
+        self.carried = {*self.first}
 
     def run(self) -> None:
         values, arrays = self.until_all_is_known(self._run)
@@ -694,8 +726,7 @@ class _Loop(_Traced):
                 self.step(*([] if self.items is None else [self.items[i]]))
                 after = self.state.read()
                 self._check_aliases(inside, after, changed())
-                left = self.arrays()
-            return self._results(after), left
+                return self._results(after), self.arrays()
 
         def go_on(state: Any) -> Any:
             values, arrays = state

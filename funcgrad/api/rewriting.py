@@ -185,7 +185,10 @@ def _read(nodes: Iterable[ast.AST]) -> list[str]:
 
 
 def _changed(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names of what statements change in place, as far as they show it."""
+    """Names of what statements change in place, as far as they show it.
+
+    Those of attributes are dotted; ``x.y[]`` are elements of one.
+    """
     found = set()
     for node in nodes:
         for each in ast.walk(node):
@@ -199,6 +202,8 @@ def _changed(nodes: Iterable[ast.AST]) -> set[str]:
                 continue
             if isinstance(target, ast.Name):
                 found.add(target.id)
+            elif isinstance(target, ast.Attribute):
+                found.add(f"{ast.unparse(target)}[]")
     return found
 
 

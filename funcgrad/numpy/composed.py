@@ -16,15 +16,16 @@ from funcgrad.numpy import elementwise as e
 from funcgrad.numpy import promotion
 from funcgrad.numpy.creating import linspace, zeros
 from funcgrad.numpy.indexing import getitem
-from funcgrad.numpy.joining import stack
+from funcgrad.numpy.joining import concatenate
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.reducing import refuse_out
 from funcgrad.numpy.selecting import where
 from funcgrad.numpy.shaping import broadcast_arrays, expand_dims, moveaxis, reshape
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.bits import Bitcast
+from funcgrad.primitives.cumulative import Cumprod
 from funcgrad.primitives.quotients import quotient
-from funcgrad.primitives.shape import shape_of
+from funcgrad.primitives.shape import Reverse, broadcast_to, shape_of
 from funcgrad.primitives.special import i0 as bessel_i0
 
 __all__ = [
@@ -279,10 +280,10 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     count = shape_of(x)[0] if N is None else N
     if not count:
         return zeros((shape_of(x)[0], 0), dtype)
-    columns = [np.ones(shape_of(x), dtype)]
-    for _ in range(count - 1):
-        columns.append(p.mul.bind(columns[-1], x))
-    return stack(columns if increasing else columns[::-1], 1)
+    n = shape_of(x)[0]
+    factors = broadcast_to(expand_dims(x, 1), (n, count - 1))
+    powers = Cumprod(1).bind(concatenate([np.ones((n, 1), dtype), factors], 1))
+    return powers if increasing else Reverse((1,)).bind(powers)
 
 
 explain(globals(), MEANINGS)

@@ -104,8 +104,8 @@ class ReduceProd(_Reduce):
 def _product_of_others(x: Value, axes: tuple[int, ...]) -> Value:
     """At every place the product of all other elements, exact where elements are zero.
 
-    Halving: the others of the first half are its own others times the product of the second
-    half. The depth is logarithmic and nothing is divided.
+    Halving: what belongs to both elements of a pair, one of each half, is the product of all other
+    pairs. The depth is logarithmic and nothing is divided.
     """
     shape = shape_of(x)
     if len(axes) != 1:
@@ -120,15 +120,16 @@ def _product_of_others(x: Value, axes: tuple[int, ...]) -> Value:
     if n <= 1:
         return x * 0 + 1 if n == 0 else _ones(x)
     half = n // 2
-    first, second = _part(x, axis, 0, half), _part(x, axis, half, n)
-    whole = ReduceProd(axes)
-    first_others = mul.bind(
-        _product_of_others(first, axes), _keep(whole.bind(second), second, axis)
-    )
-    second_others = mul.bind(
-        _product_of_others(second, axes), _keep(whole.bind(first), first, axis)
-    )
-    return s.Concatenate(axis).bind(first_others, second_others)
+    first, second = _part(x, axis, 0, half), _part(x, axis, half, 2 * half)
+    odd = [_part(x, axis, n - 1, n)] if n % 2 else []
+    join = s.Concatenate(axis).bind
+    if n == 2:
+        return join(second, first)
+    pair = mul.bind(first, second)
+    others = _product_of_others(join(pair, *odd) if odd else pair, axes)
+    own = _part(others, axis, 0, half) if odd else others
+    alone = [_part(others, axis, half, half + 1)] if odd else []
+    return join(mul.bind(own, second), mul.bind(own, first), *alone)
 
 
 def _combine_axes(x: Value, own: Value, axis: int, rest: tuple[int, ...]) -> Value:
@@ -141,11 +142,6 @@ def _combine_axes(x: Value, own: Value, axis: int, rest: tuple[int, ...]) -> Val
 
 def _ones(x: Value) -> Value:
     return np.ones(shape_of(x), x.dtype)
-
-
-def _keep(x: Value, like: Value, axis: int) -> Value:
-    shape = shape_of(like)
-    return s.reshape(x, (*shape[:axis], 1, *shape[axis + 1 :]))
 
 
 def _part(x: Value, axis: int, start: int, limit: int) -> Value:

@@ -183,8 +183,65 @@ def inside_others(x: float) -> Any:
     return x
 
 
+class Solver:
+    def __init__(self, x: float) -> None:
+        self.x, self.h, self.rejected = x, 0.5, 0
+        self.state: dict[str, Any] = {"error": 0.0, "history": [x, 1.0]}
+
+    @fg.autograph
+    def step(self) -> None:
+        new = self.x - self.h * np.sin(self.x)
+        if abs(new - self.x) > 0.2:
+            self.h /= 2
+            self.rejected += 1
+            self.state["error"] = self.state["error"] + abs(new)
+        else:
+            self.x, self.state["history"][1] = new, self.x
+            self.h = self.h * 1.1
+
+
+def in_objects(x: float) -> Any:
+    solver = Solver(x)
+    for _ in range(5):
+        solver.step()
+    state = solver.state
+    return solver.x * solver.h, solver.rejected + state["error"], state["history"]
+
+
+@fg.autograph
+def in_containers(x: float) -> Any:
+    state, values = {"x": abs(x), "k": 0}, [x, 2 * x, 0.0]
+    while state["x"] < 10:
+        state["x"] = state["x"] * 1.5 + 0.1
+        state["k"] += 1
+    for i in range(4):
+        if values[0] > values[1]:
+            values[0], values[1] = values[1], values[0]
+            values[2] += x * i
+        else:
+            values[0] += 1.5
+    return state["x"] * state["k"], values
+
+
+@fg.autograph
+def writes_or_replaces(x: float) -> Any:
+    state = {"q": fnp.zeros(4) + x}
+    q = fnp.zeros(4) + x
+    for k in range(5):
+        if np.sum(q) > 3:
+            q[k % 4] *= 0.1
+            state["q"][k % 4] = q[0]
+        else:
+            q = q + 0.7
+            state["q"] = state["q"] * q
+    return q, state["q"]
+
+
 PROGRAMS = [
     ends_in_arms,
+    in_objects,
+    in_containers,
+    writes_or_replaces,
     assigns,
     collatz,
     leaves_loops,

@@ -385,3 +385,14 @@ def test_mean_of_nothing_warns_as_division():
         warnings.simplefilter("always")
         assert np.isnan(fnp.mean(np.ones(0)))
     assert caught
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("zeros", [0, 1, 2])
+def test_derivatives_of_products_are_exact_where_elements_are_zero(n: int, zeros: int) -> None:
+    """They take a logarithmic number of operations."""
+    x = np.random.default_rng(n).normal(size=n)
+    x[:zeros] = 0
+    expected = [np.prod(np.delete(x, i)) for i in range(n)]
+    np.testing.assert_allclose(fg.grad(np.prod)(x), expected, rtol=1e-12)
+    assert len(fg.make_jaxpr(fg.grad(np.prod))(x).eqns) < 60
