@@ -93,7 +93,7 @@ def scan(
     leaves, tree = tree_flatten(xs)
     if any(isinstance(x, Cell) for x in leaves):
         return _scan_cells(f, loop, leaves, tree, length, reverse, label)
-    return _scan(f, loop, _Walked(xs, length, what), reverse, label)
+    return _scan(f, loop, _Scanned(xs, length, what), reverse, label)
 
 
 def _scan_cells(
@@ -119,8 +119,8 @@ def _scan_cells(
     with passing_cells(cells, loop.what) as contents:
         for (i, _), content in zip(rows, contents, strict=True):
             leaves[i] = content
-        walked = _Walked(leaves, length, loop.what)
-        carry, (ys, left) = _scan(step, loop, walked, reverse, progress)
+        scanned = _Scanned(leaves, length, loop.what)
+        carry, (ys, left) = _scan(step, loop, scanned, reverse, progress)
     for cell, value in zip(cells, left, strict=True):
         cell.put(value, loop.what)
     return carry, ys
@@ -141,7 +141,7 @@ def _checked_pair(out: Any, what: str) -> tuple[Any, Any]:
 def _scan(
     f: Callable[[Any, Any], Any],
     loop: _Carry,
-    walked: _Walked,
+    scanned: _Scanned,
     reverse: bool = False,
     progress: str | None = None,
 ) -> tuple[Tree, Tree]:
@@ -151,15 +151,15 @@ def _scan(
         return _checked_pair(f(carry, x), what)
 
     step.__name__ = name_of(f)
-    staged = loop.stage(step, (walked.tree, walked.avals), has_outputs=True)
+    staged = loop.stage(step, (scanned.tree, scanned.avals), has_outputs=True)
     cells = staged.changed
     body = staged.carrying(cells, cells)
     results = bind_scan(
         body.program,
         body.captured,
         [*(cell.content() for cell in cells), *loop.values()],
-        walked.arrays,
-        walked.length,
+        scanned.arrays,
+        scanned.length,
         reverse,
         progress,
     )
@@ -324,8 +324,8 @@ def fori_loop(
             lambda state: state[0] < end, step, loop, checkpoint_every, max_checkpoints, label
         )
         return state[1]
-    walked = _Walked(None, max(0, int(end) - int(first)), what)
-    state, _ = _scan(lambda state, _: (step(state), None), loop, walked, progress=label)
+    scanned = _Scanned(None, max(0, int(end) - int(first)), what)
+    state, _ = _scan(lambda state, _: (step(state), None), loop, scanned, progress=label)
     return state[1]
 
 
@@ -375,12 +375,12 @@ def map(f: Callable[[Any], Any], xs: Tree, *, batch_size: int | None = None) -> 
     """
     what = f"map({name_of(f)})"
     check_function(f, "f", what)
-    walked = _Walked(xs, None, what)
+    scanned = _Scanned(xs, None, what)
     if batch_size is None:
-        return _map(f, walked)
+        return _map(f, scanned)
     batch_size = checked_integer(batch_size, "batch_size", what, 1)
     vectorised = _vectorised(f, what)
-    rows, n = walked.arrays, walked.length
+    rows, n = scanned.arrays, scanned.length
     n_whole = n // batch_size * batch_size
     parts = []
     if n_whole:
@@ -388,11 +388,11 @@ def map(f: Callable[[Any], Any], xs: Tree, *, batch_size: int | None = None) -> 
             reshape(_rows(x, 0, n_whole), (n // batch_size, batch_size, *shape_of(x)[1:]))
             for x in rows
         ]
-        results = _map(vectorised, _Walked(tree_unflatten(walked.tree, chunks), None, what))
+        results = _map(vectorised, _Scanned(tree_unflatten(scanned.tree, chunks), None, what))
         parts.append(map_values(lambda y: reshape(y, (n_whole, *shape_of(y)[2:])), results))
     if n_whole < n or not n:
         rest = [_rows(x, n_whole, n) for x in rows]
-        parts.append(vectorised(tree_unflatten(walked.tree, rest)))
+        parts.append(vectorised(tree_unflatten(scanned.tree, rest)))
     if len(parts) == 1:
         return parts[0]
     (heads, tree), (rests, _) = flatten_values(parts[0]), flatten_values(parts[1])
@@ -400,14 +400,14 @@ def map(f: Callable[[Any], Any], xs: Tree, *, batch_size: int | None = None) -> 
     return tree_unflatten(tree, joined)
 
 
-def _map(f: Callable[[Any], Any], walked: _Walked) -> Tree:
-    what = walked.what
+def _map(f: Callable[[Any], Any], scanned: _Scanned) -> Tree:
+    what = scanned.what
 
     def step(carry: None, x: Any) -> tuple[None, Any]:
         return None, _checked(f(x), what)
 
     step.__name__ = name_of(f)
-    return _scan(step, _Carry(None, "", walked.what), walked)[1]
+    return _scan(step, _Carry(None, "", scanned.what), scanned)[1]
 
 
 def _checked(result: Tree, what: str) -> Tree:
@@ -448,8 +448,8 @@ def _array(x: Any) -> Any:
     return x if isinstance(x, Tracer | np.ndarray) else np.asarray(x)
 
 
-class _Walked:
-    """The arrays that a loop walks along."""
+class _Scanned:
+    """The arrays that a loop scans over."""
 
     def __init__(self, xs: Tree, length: int | None, what: str) -> None:
         self.what = what
@@ -466,7 +466,7 @@ class _Walked:
             if not aval.shape:
                 raise located(
                     ShapeError,
-                    f"{self.what}: `{path}` is {aval}, which has no axis to walk along.",
+                    f"{self.what}: `{path}` is {aval}, which has no axis to scan over.",
                     "Close over what is the same in all steps. A list of numbers is a pytree: "
                     "make it an array.",
                 )
@@ -536,7 +536,7 @@ class _Carry:
     def stage(
         self,
         function: Callable[..., Any],
-        walked: tuple[PyTreeDef, Sequence[ShapedArray]] | None,
+        scanned: tuple[PyTreeDef, Sequence[ShapedArray]] | None,
         has_outputs: bool,
     ) -> Staged:
         """Trace ``function(carry, x) -> (carry, y)``, or ``function(carry) -> carry``.
@@ -544,21 +544,21 @@ class _Carry:
         Weak values (Python scalars) take the dtype that the function returns. Those that it keeps
         weak are so in every step: `i * x` has the dtype of x, as in Python's loops.
         """
-        staged = self._trace(function, walked, has_outputs)
+        staged = self._trace(function, scanned, has_outputs)
         while True:
             outs = staged.out_avals[: len(self.avals)]
             joined = [self._join(a, b) for a, b in zip(self.avals, outs, strict=True)]
             if joined != self.avals:
                 before, self.avals = self.avals, joined
                 if not staged.cells and self._differ_in_weakness(before):
-                    in_tree, in_avals = self._arguments(walked)
+                    in_tree, in_avals = self._arguments(scanned)
                     staged = stage_again(staged, function, in_tree, in_avals, self.what)
                     continue
             elif self._differ_in_bits(outs):
                 function = self._in_carried_bits(function, has_outputs)
             else:
                 break
-            staged = self._trace(function, walked, has_outputs)
+            staged = self._trace(function, scanned, has_outputs)
         self._check(outs)
         return staged
 
@@ -601,10 +601,10 @@ class _Carry:
     def _trace(
         self,
         function: Callable[..., Any],
-        walked: tuple[PyTreeDef, Sequence[ShapedArray]] | None,
+        scanned: tuple[PyTreeDef, Sequence[ShapedArray]] | None,
         has_outputs: bool,
     ) -> Staged:
-        staged = stage_once(function, *self._arguments(walked), self.what, True)
+        staged = stage_once(function, *self._arguments(scanned), self.what, True)
         tree = staged.out_tree.children()[0] if has_outputs else staged.out_tree
         if tree != self.tree:
             shown = [t.children()[1] if self.is_counted else t for t in (self.tree, tree)]
@@ -617,10 +617,10 @@ class _Carry:
         return staged
 
     def _arguments(
-        self, walked: tuple[PyTreeDef, Sequence[ShapedArray]] | None
+        self, scanned: tuple[PyTreeDef, Sequence[ShapedArray]] | None
     ) -> tuple[PyTreeDef, list[ShapedArray]]:
         """Structure and types of what the function is given."""
-        tree, avals = walked if walked is not None else (None, ())
+        tree, avals = scanned if scanned is not None else (None, ())
         in_tree = arguments_tree(self.tree, *([] if tree is None else [tree]))
         return in_tree, [*self.avals, *avals]
 

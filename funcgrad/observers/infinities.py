@@ -133,7 +133,7 @@ class Origins:
             return found
         if any(np.may_share_memory(value, x) for x in self.given):
             return None
-        # Views, as the steps of a loop get of what it walks along; and what a loop has stacked.
+        # Views, as the steps of a loop get of what it scans over; and what a loop has stacked.
         latest = list(self._made.values())[::-1]
         for made in latest:
             if isinstance(made.result, np.ndarray) and np.may_share_memory(value, made.result):

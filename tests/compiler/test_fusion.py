@@ -105,7 +105,7 @@ def expected_of(program: Program) -> tuple[Any, ...]:
 
 
 def check_steps(program: Program, rtol: float) -> None:
-    """The body of a loop that walks along its arguments."""
+    """The body of a loop that scans over its arguments."""
     expected = expected_of(program)
     stacked = tuple(np.stack([a[::-1] if a.ndim else a, a, a]) for a in program.values)
     f = fg.jit(lambda *args: fg.lax.map(lambda row: program.function(*row), args))

@@ -85,7 +85,7 @@ def trajectory(y: Any, p: Any) -> Any:
 
 
 def in_turn(y: Any, p: Any) -> Any:
-    """Each loop walks along what the one before it made."""
+    """Each loop scans over the results of the one before it."""
     rows = lax.scan(lambda c, _: (midpoint(c, p), c * p), y, length=STEPS)[1]
     again = lax.scan(lambda c, row: (midpoint(c, row), c * row * row), y, rows)[1]
     return lax.scan(lambda c, row: (midpoint(c * row, p), c), y, again)[0]

@@ -381,7 +381,7 @@ MISTAKES = {
     "no axis": (
         lambda: lax.scan(lambda c, x: (c, x), 1.0, {"a": X, "b": 2.0}),
         errors.ShapeError,
-        "`xs['b']` is ~f64[], which has no axis to walk along.",
+        "`xs['b']` is ~f64[], which has no axis to scan over.",
         "\nClose over what is the same in all steps. A list of numbers is a pytree: make it an",
     ),
     "lengths": (

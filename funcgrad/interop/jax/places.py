@@ -1,7 +1,7 @@
 """Places of traced arrays: what a program says of them, and what follows by its operations.
 
 What is said is noted with a value, for as long as the function around is traced. The rest is found
-when it is asked for, by a walk over the equations so far: the form of an operation says which axes
+when it is read, by one pass over the equations so far: the form of an operation says which axes
 of its result run along which of its arguments. Only along axes of a mesh whose type is explicit do
 types follow operations.
 """
@@ -59,7 +59,7 @@ class Notes:
         places: By identity, values and where they lie.
         uses: By identity, values and how `shard_map` divides them, of which nothing else is known.
         terms: By identity, values that are sums over lanes, and the terms of these.
-        walks: By identity, programs under construction, how many equations were walked over, and
+        passes: By identity, programs under construction, how many equations were looked at, and
             what follows for their names.
     """
 
@@ -67,7 +67,7 @@ class Notes:
         self.places: dict[int, tuple[Any, Any]] = {}
         self.uses: dict[int, tuple[Any, NamedSharding]] = {}
         self.terms: dict[int, tuple[Any, Any]] = {}
-        self.walks: dict[int, tuple[Any, list[int], dict[Var, Place]]] = {}
+        self.passes: dict[int, tuple[Any, list[int], dict[Var, Place]]] = {}
 
 
 _notes: ContextVar[tuple[Notes, ...]] = ContextVar("notes", default=())
@@ -184,8 +184,8 @@ def _of_entries(entries: Sequence[Any], like: Any) -> sharding.PartitionSpec:
 
 def _of_name(trace: Any, name: Any) -> Place:
     """The place of a name of a program under construction, walking on over its equations."""
-    walks = _notes.get()[0].walks
-    _, done, facts = walks.setdefault(id(trace), (trace, [0], {}))
+    passes = _notes.get()[0].passes
+    _, done, facts = passes.setdefault(id(trace), (trace, [0], {}))
     assert isinstance(trace, StageTrace)
     outside = dict(trace.captured.values())
 
