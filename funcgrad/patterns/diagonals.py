@@ -476,8 +476,23 @@ def _is_one_to_one(relation: Relation, image: Relation) -> bool:
     return (
         image.extra is None
         and len(image.pieces) <= len(relation.pieces)
-        and all(len({d.axis for d in p.dims} - {FREE}) == len(p.dims) for p in image.pieces)
+        and all(_is_on_one_column(p) for p in image.pieces)
     )
+
+
+def _is_on_one_column(piece: Piece) -> bool:
+    """Whether each element depends on one column.
+
+    Of an array of rows as a vector, a part has several sides along one axis, of one slope.
+    """
+    slopes: dict[int, Fraction] = {}
+    for d in piece.dims:
+        if d.axis == FREE:
+            return False
+        slope = Fraction(d.stride, d.step)
+        if slopes.setdefault(d.axis, slope) != slope:
+            return False
+    return True
 
 
 def _with(diagonals: list[Diagonal], more: Diagonal | None, aval: Any) -> list[Diagonal]:
@@ -549,6 +564,12 @@ def _cut(pieces: Sequence[Piece], axis: int, part: range) -> tuple[Piece, ...]:
     found = []
     for piece in pieces:
         start = piece.starts[axis]
+        if len(piece.on(axis)) > 1:
+            own = _reach([piece])
+            if meet(own, part) not in (own, range(0)):
+                raise NotDiagonalError
+            found += [piece] if meet(own, part) else []
+            continue
         dim = next(iter(piece.on(axis)), Dimension(axis, 1, 1, 0))
         inside = meet(range(start, start + dim.reach + 1, dim.step), part)
         if inside:

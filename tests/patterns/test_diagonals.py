@@ -124,6 +124,19 @@ def test_compositions(steps):
     np.testing.assert_allclose(found.toarray(), curved, rtol=1e-9, atol=1e-12)
 
 
+def test_parts_of_planes():
+    """Of an array of rows as a vector, whose parts have gaps."""
+
+    def f(x):
+        y = x.reshape(12, 13)
+        return np.pad((y[1:, 1:] - y[:-1, 1:]) ** 3, ((1, 0), (1, 0))).ravel() + x
+
+    x = np.linspace(-1.0, 1.0, 156)
+    assert diagonals_of(f, x) is not None
+    dense = np.stack([fg.jvp(f, (x,), (e,))[1] for e in np.eye(156)], 1)
+    np.testing.assert_allclose(fg.jacfwd(f, sparse=True)(x).toarray(), dense, rtol=1e-12)
+
+
 def test_coefficients_of_infinite_slope_pass_no_zero():
     """As in the dense derivative, the arm that is not taken is zero, whatever its slope is."""
 
