@@ -27,6 +27,7 @@ _mapped: ContextVar[tuple[Hashable, int] | None] = ContextVar("funcgrad_mapped",
 class DividedAxis:
     """Base of the names of axes of a mesh, whose lanes may be shared out among processes.
 
+    A lane is one of the calls that are mapped along an axis, with its slice of each argument.
     A value that is not mapped along such an axis is equal in all processes; of a mapped value a
     process has its own lanes. The methods are the collectives that derivatives need between the two
     (`higher_order/mesh_lanes.py` implements them).

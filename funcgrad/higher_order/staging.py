@@ -70,7 +70,7 @@ class Staged:
 
         with noticing_draws(what, function):
             self.program, self.captured, self._held = stage_with_cells(
-                flat, avals, name_of(function), what, carries=carries
+                flat, avals, name_of(function), what, allows_cells=carries
             )
         self.cells: list[Cell] = [h.cell for h in self._held]
         self.changed: list[Cell] = [h.cell for h in self._held if h.final is not None]

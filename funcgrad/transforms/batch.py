@@ -131,6 +131,7 @@ _WEAK = {dtype.kind: dtype for kind, dtype in PYTHON_SCALARS.items() if kind is 
 class WeakBatchTrace(BatchTrace):
     """Applies batch rules, and follows which values are weak, in dialects that have weak arrays.
 
+    A dialect is a convention about dtypes, such as NumPy's or JAX's (`funcgrad.base.dialect`).
     A parent that stages operations knows that of the values; one that evaluates does not.
     """
 

@@ -452,7 +452,7 @@ def pull_entry(entry: TapeEntry, pending: list[Any]) -> None:
         if arg_ct is not None and type(argument) is Linear:
             known = pending[argument.index]
             total = pending[argument.index] = arg_ct if known is None else known + arg_ct
-            if OBSERVED.computed:
+            if OBSERVED.computed and known is not None:
                 report("the sum of cotangents", [known, arg_ct], [total], None)
 
 

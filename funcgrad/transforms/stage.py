@@ -173,13 +173,13 @@ class StageTrace(Trace):
 
     def end_cells(self) -> list[CellState]:
         """Return the captured cells; later ones are refused."""
-        held, self.cells = list((self.cells or {}).values()), None
-        for each in held:
-            each.finish(self)
-        return held
+        cells, self.cells = list((self.cells or {}).values()), None
+        for cell in cells:
+            cell.finish(self)
+        return cells
 
     def program(
-        self, outputs: Sequence[Any], name: str, held: Sequence[CellState] = ()
+        self, outputs: Sequence[Any], name: str, cells: Sequence[CellState] = ()
     ) -> tuple[Program, list[Any]]:
         """The finished program and the values of its leading inputs, before those of cells."""
         atoms = [self.atom(x) for x in outputs]
@@ -188,7 +188,7 @@ class StageTrace(Trace):
         for var, x in self.captured.values():
             into = traced if self.takes_arrays or isinstance(x, Tracer) else constants
             into.append((var, x))
-        inputs = [*(var for var, _ in traced), *(each.var for each in held), *self.inputs]
+        inputs = [*(var for var, _ in traced), *(cell.var for cell in cells), *self.inputs]
         program = Program(inputs, self.equations, atoms, name, constants)
         return program, [value for _, value in traced]
 
@@ -214,7 +214,7 @@ def stage(
         leading inputs.
     """
     what = what or f"jit({name})"
-    return stage_with_cells(function, avals, name, what, argument_names, carries=False)[:2]
+    return stage_with_cells(function, avals, name, what, argument_names, allows_cells=False)[:2]
 
 
 def stage_with_cells(
@@ -223,23 +223,23 @@ def stage_with_cells(
     name: str,
     what: str,
     argument_names: Sequence[str] | None = None,
-    carries: bool = True,
+    allows_cells: bool = True,
 ) -> tuple[Program, list[Any], list[CellState]]:
     """Stage a function that may read and change captured cells (see `stage`).
 
     A cell is a mutable variable outside of the function, such as a writable array or a reference.
     The contents of cells are inputs between the captured values and the arguments; their final
     contents are not yet outputs (`funcgrad.higher_order.cells.arranged` adds them). Cells are not
-    supported where ``carries`` is false.
+    supported where ``allows_cells`` is false.
     """
     trace = StageTrace(current_trace(), what)
-    trace.cells = {} if carries else None
+    trace.cells = {} if allows_cells else None
     names = argument_names or [f"argument {i} of {name}, {a}" for i, a in enumerate(avals)]
     tracers = [trace.new_input(a, n) for a, n in zip(avals, names, strict=True)]
     with enclosed(OBSERVED.tracing, trace.what):
         outputs = list(run_under(trace, function, *tracers))
-    held = trace.end_cells()
-    program, captured = trace.program(outputs, name, held)
+    cells = trace.end_cells()
+    program, captured = trace.program(outputs, name, cells)
     del tracers, outputs
     report_end(trace)
-    return program, captured, held
+    return program, captured, cells
