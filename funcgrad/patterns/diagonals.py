@@ -481,16 +481,17 @@ def _is_one_to_one(relation: Relation, image: Relation) -> bool:
 
 
 def _is_on_one_column(piece: Piece) -> bool:
-    """Whether each element depends on one column.
+    """Whether each element depends on one column, by one affine map.
 
-    Of an array of rows as a vector, a part has several sides along one axis, of one slope.
+    Of an array of rows as a vector, a part has several sides along one axis, of one slope. Short
+    rows are better taken apart.
     """
-    slopes: dict[int, Fraction] = {}
-    for d in piece.dims:
-        if d.axis == FREE:
+    for axis in {d.axis for d in piece.dims}:
+        sides = piece.on(axis)
+        is_short = any(d.size <= MOST_TERMS for d in sides)
+        if axis == FREE or (len(sides) > 1 and is_short):
             return False
-        slope = Fraction(d.stride, d.step)
-        if slopes.setdefault(d.axis, slope) != slope:
+        if len({Fraction(d.stride, d.step) for d in sides}) > 1:
             return False
     return True
 
