@@ -25,7 +25,6 @@ from funcgrad.compiler.nest.nodes import (
     Put,
     Routine,
     Scan,
-    StridedProduct,
 )
 from funcgrad.intrinsics import CASTS, EXPENSIVE, Intrinsic, expression
 
@@ -65,9 +64,6 @@ def arithmetic_of(node: Node) -> Cost:
     if isinstance(node, Product):
         is_complex = node.out.dtype.kind == "c"
         return Cost(flops=math.prod(node.sizes) * (8.0 if is_complex else 2.0))
-    if isinstance(node, StridedProduct):
-        columns = node.columns * len(node.lines)
-        return Cost(flops=2.0 * math.prod(node.counts) * columns)
     if isinstance(node, Nest):
         return _nest(node)
     if isinstance(node, External | Routine):

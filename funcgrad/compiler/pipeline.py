@@ -39,7 +39,6 @@ from funcgrad.compiler.nest.nodes import (
     Point,
     Product,
     Routine,
-    StridedProduct,
     all_nodes,
     precision,
     values_read,
@@ -268,7 +267,7 @@ def _arranged(group: Group, is_inner: bool) -> Iterator[Job]:
         yield from _nest_jobs(node)
     elif type(node) in GENERATORS:
         yield from GENERATORS[type(node)](node)
-    elif isinstance(node, Product | StridedProduct):
+    elif isinstance(node, Product):
         yield Multiplication(node)
     elif isinstance(node, Routine):
         yield from _routine_jobs(node)

@@ -19,7 +19,6 @@ from funcgrad.compiler.nest.nodes import (
     Point,
     Product,
     Put,
-    StridedProduct,
 )
 from funcgrad.intrinsics import expression
 
@@ -36,9 +35,6 @@ def _cycles_of_all(node: Node) -> float:
     match node:
         case Product():
             count, cycles = math.prod(node.sizes), 2 / OPERATIONS_PER_CYCLE
-        case StridedProduct():
-            count, cycles = math.prod(node.counts) * node.columns, 2 / OPERATIONS_PER_CYCLE
-            count *= len(node.lines)
         case _:
             count, cycles = math.prod(node.space), cycles_of_computing(node)
     itemsize = min((out.dtype.itemsize for out in node.outs), default=1)

@@ -68,7 +68,7 @@ def divide_sums(graph: Graph) -> None:
 
 
 def _divided_sums(node: Node) -> list[Node] | None:
-    if isinstance(node, Product):
+    if isinstance(node, Product) and node.tables is None:
         return _divided_product(node)
     return _divided_scatter(node) if isinstance(node, Put) else None
 

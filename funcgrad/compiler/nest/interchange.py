@@ -139,6 +139,8 @@ class _Interchanger:
 
     def _product(self, node: Product, out: Value) -> Iterator[Node]:
         """A product for each lane: of a stack of as many, or with a row of the first matrix."""
+        if node.tables is not None:
+            raise _NotAlikeError
         a, b = node.operands
         if a.shape[:2] == (1, self.count) != (1, 1):
             a = a.permuted((1, 0, 2))

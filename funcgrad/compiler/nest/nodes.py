@@ -174,49 +174,49 @@ class Matrices:
         return None
 
 
-@dataclass(eq=False)
-class Product(Node):
-    """A stack of matrix products: ``[batch, m, k] @ [batch, k, n]``, of views that BLAS takes."""
-
-    @property
-    def sizes(self) -> tuple[int, int, int, int]:
-        """The numbers ``(batch, m, n, k)``."""
-        (batch, m, k), (_, _, n) = (x.shape for x in self.operands)
-        return batch, m, n, k
-
-    @property
-    def layouts(self) -> tuple[Matrices, Matrices]:
-        """Layouts of both operands."""
-        a, b = (Matrices.of(x) for x in self.operands if isinstance(x, View))
-        assert a is not None
-        assert b is not None
-        return a, b
-
-    def looks_around(self, k: int) -> bool:
-        return True
-
-
-@dataclass(eq=False)
-class StridedProduct(Node):
-    """Sums of products of the first operand, A, and the second, B, in any regular order.
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Distances of what a product reads, in operands that are no matrices.
 
     Attributes:
-        tables: Those of `abi.TILE_TABLES` but of the strips.
+        distances: The tables of `abi.TILE_TABLES` but that of the strips.
         columns: How many neighbours in B go into as many neighbours of the output: a line.
         lines: Bytes to every line, in B and in the output.
         is_near: Whether rows are neighbours in A.
     """
 
-    tables: tuple[np.ndarray, ...]
+    distances: tuple[np.ndarray, ...]
     columns: int
     lines: np.ndarray
     is_near: bool
 
+
+@dataclass(eq=False)
+class Product(Node):
+    """Sums of products of the first operand, A, and the second, B.
+
+    They are stacks of matrices that BLAS takes, ``[batch, m, k] @ [batch, k, n]``; or arrays whose
+    elements lie where tables say, in any regular order.
+    """
+
+    tables: Tables | None = None
+
     @property
-    def counts(self) -> tuple[int, int, int]:
-        """Numbers of outer indices, rows and terms."""
-        outer, rows, blocks, terms = map(len, self.tables)
-        return outer, rows, blocks * terms
+    def sizes(self) -> tuple[int, int, int, int]:
+        """The numbers ``(batch, m, n, k)``."""
+        if self.tables is not None:
+            outer, rows, blocks, terms = map(len, self.tables.distances)
+            return outer, rows, self.tables.columns * len(self.tables.lines), blocks * terms
+        (batch, m, k), (_, _, n) = (x.shape for x in self.operands)
+        return batch, m, n, k
+
+    @property
+    def layouts(self) -> tuple[Matrices, Matrices]:
+        """Layouts of both operands, if they are matrices."""
+        a, b = (Matrices.of(x) for x in self.operands if isinstance(x, View))
+        assert a is not None
+        assert b is not None
+        return a, b
 
     def looks_around(self, k: int) -> bool:
         return True

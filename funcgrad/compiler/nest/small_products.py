@@ -21,7 +21,7 @@ def write_out_products(graph: Graph) -> None:
 
 
 def _is_small(node: Node) -> bool:
-    if not isinstance(node, Product):
+    if not isinstance(node, Product) or node.tables is not None:
         return False
     return all(0 < math.prod(x.shape) <= SEVERAL for x in (*node.operands, node.out))
 

@@ -1,6 +1,6 @@
 """Contractions that no matrices in memory describe, as tables of distances.
 
-One letter of the result becomes the columns of `StridedProduct`: it must be free in one operand, B,
+One letter of the result becomes the columns of a `Product`: it must be free in one operand, B,
 where its elements lie side by side. Everything else may lie anywhere.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from funcgrad.base.records import dataclass
+from funcgrad.compiler.loops.library.tiles import NOMINAL, inner_shape
 from funcgrad.compiler.machine import (
     ACROSS,
-    FEW,
     SEVERAL,
     SHORT_AXIS,
     SUM_BLOCK,
@@ -23,7 +23,7 @@ from funcgrad.compiler.machine import (
 )
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import Operand, Value, View, whole
-from funcgrad.compiler.nest.nodes import StridedProduct
+from funcgrad.compiler.nest.nodes import Product, Tables
 from funcgrad.lowering import Contraction
 
 _MOST_ROWS, _MOST_TERMS, _MOST_COLUMNS = SUM_BLOCK, 2 * SUM_BLOCK, 2 * SUM_BLOCK
@@ -111,7 +111,7 @@ class Strider(Letters):
     def _cost(self, letter: str, n_rows: int, free: int, copies: bool, b: View) -> float:
         vectors = -(-self.lengths[letter] * self.itemsize // VECTOR_BYTES)
         strips = vectors * free // max(self.lengths[letter], 1)
-        width, rows = min(strips, FEW - 1), min(n_rows, SHORT_AXIS)
+        rows, (width, *_) = inner_shape(self.itemsize, NOMINAL).fitted(n_rows, strips)
         # Two loads and two products a cycle, a product every fourth in the same register.
         rate = min(2.0, rows * width / 4, 2 * rows * width / (rows + width))
         others = math.prod(self.lengths.values()) / self.lengths[letter]
@@ -160,16 +160,15 @@ class Strider(Letters):
         lines = self._lines([c for c in out_order if c in b_labels and c not in a_labels], letter)
         outer = [c for c in out_order if c not in (letter, *rows, *lines)]
         blocks, terms = self._terms(in_a, in_b, self.size(rows))
-        tables = (
+        distances = (
             self._table(self._every(outer), (in_a, in_b, in_out)),
             self._table(self._every(rows), (in_a, in_out)),
             self._table(blocks, (in_a, in_b)),
             self._table(terms, (in_a, in_b)),
         )
         of_lines = self._table(self._every(lines), (in_b, in_out))
-        self.builder.add(
-            StridedProduct((a, b), (value,), tables, self.lengths[letter], of_lines, is_near)
-        )
+        tables = Tables(distances, self.lengths[letter], of_lines, is_near)
+        self.builder.add(Product((a, b), (value,), tables))
         shape = tuple(self.lengths[c] for c in form.out)
         return View(value, shape, tuple(in_out[c] for c in form.out))
 

@@ -37,10 +37,7 @@ class _Plan:
         if not isinstance(operand, View) or not operand.is_whole:
             return False
         value, maker = operand.value, operand.value.maker
-        if (
-            not isinstance(maker, nodes.Point | nodes.Product | nodes.StridedProduct)
-            or value in self.outputs
-        ):
+        if not isinstance(maker, nodes.Point | nodes.Product) or value in self.outputs:
             return False
         if maker not in self.home or value.home is not value or value.part is not None:
             return False

@@ -19,7 +19,7 @@ from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.loops.library.tiles import DEPTH, Form, Kind, Shape, Tiles
 from funcgrad.compiler.nest.layout import Value, View, whole
-from funcgrad.compiler.nest.nodes import Product, StridedProduct
+from funcgrad.compiler.nest.nodes import Product, Tables
 from funcgrad.compiler.nest.split import part_count, threads_of_product
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.blas import Library, chosen
@@ -59,7 +59,7 @@ class Multiplication:
         library: What computes it instead of tiles.
     """
 
-    node: Product | StridedProduct
+    node: Product
     scratch: list[Value] = field(default_factory=list)
     form: Form | None = None
     tile: tuple[int, int] = (0, 0)
@@ -67,7 +67,7 @@ class Multiplication:
     library: Library | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.node, Product):
+        if self.node.tables is None:
             self.library = chosen()
 
     def split(self, n_threads: int) -> None:
@@ -117,27 +117,24 @@ class Multiplication:
     @property
     def _counts(self) -> tuple[int, int, int, int]:
         """Numbers of outer indices, rows, strips and terms."""
-        if isinstance(self.node, StridedProduct):
-            outer, rows, terms = self.node.counts
-            return outer, rows, len(self._strips), terms
         batch, m, n, k = self.node.sizes
+        if self.node.tables is not None:
+            return batch, m, len(self._strips(self.node.tables)), k
         return batch, m, -(-n * self._unit // self._shape.lanes), k
 
-    @property
-    def _strips(self) -> list[tuple[int, int, int]]:
+    def _strips(self, tables: Tables) -> list[tuple[int, int, int]]:
         """The table of the strips."""
-        assert isinstance(self.node, StridedProduct)
-        lanes, columns = self._shape.lanes, self.node.columns
+        lanes, columns = self._shape.lanes, tables.columns
         nbytes = self.node.out.dtype.itemsize
         return [
             (b + j * nbytes, c + j * nbytes, min(columns - j, lanes))
-            for b, c in self.node.lines.tolist()
+            for b, c in tables.lines.tolist()
             for j in range(0, columns, lanes)
         ]
 
     @property
     def _kind(self) -> Kind:
-        if isinstance(self.node, StridedProduct):
+        if self.node.tables is not None:
             return Kind.TABLED
         if self._unit > 1:
             return Kind.ROWS
@@ -148,14 +145,14 @@ class Multiplication:
     @property
     def _is_near(self) -> bool:
         """Whether rows of A are neighbours."""
-        if isinstance(self.node, StridedProduct):
-            return self.node.is_near
+        if self.node.tables is not None:
+            return self.node.tables.is_near
         return self._unit == 1 and self.node.layouts[0].is_transposed
 
     @property
     def _is_symmetric(self) -> bool:
         """Whether a matrix is multiplied with its own transpose: half of the tiles are enough."""
-        if isinstance(self.node, StridedProduct):
+        if self.node.tables is not None:
             return False
         a, b = self.node.operands
         first, second = self.node.layouts
@@ -174,10 +171,8 @@ class Multiplication:
     @property
     def _most_rows(self) -> int:
         """Rows of A of which a block of terms stays in the second cache."""
-        if isinstance(self.node, StridedProduct):
-            depth = len(self.node.tables[-1])
-        else:
-            depth = min(self.node.sizes[-1], DEPTH)
+        tables = self.node.tables
+        depth = min(self.node.sizes[-1], DEPTH) if tables is None else len(tables.distances[-1])
         return max(TILE_BYTES // max(depth * self.node.out.dtype.itemsize, 1), self._shape.rows)
 
     def _tile(self, grain: tuple[int, int], n_threads: int) -> tuple[int, int]:
@@ -221,12 +216,12 @@ class Multiplication:
         """The step, when everything has its place."""
         address = kernel_store.code_address(self.codes[0])
         if self.library is not None:
-            assert isinstance(self.node, Product)
             return Step(address, _library_words(self.node, self.library))
         words = dict.fromkeys(TILE_WORDS, 0) | self._words()
         held: list[np.ndarray] = []
-        if isinstance(self.node, StridedProduct):
-            held = [*self.node.tables, np.array(self._strips, np.int64)]
+        tables = self.node.tables
+        if tables is not None:
+            held = [*tables.distances, np.array(self._strips(tables), np.int64)]
             words |= {f"table_{x}": y.ctypes.data for x, y in zip(TILE_TABLES, held, strict=True)}
         parts = [
             in_order(TILE_WORDS, **words | {"begin": begin, "end": end})
@@ -248,8 +243,9 @@ class Multiplication:
             words |= {f"slot_{name}": x.value.slot, f"offset_{name}": x.first_byte}
         for scratch in self.scratch:
             words |= scratch_words(scratch)
-        if isinstance(node, StridedProduct):
-            return words | {"terms": len(node.tables[-1]), "blocks": len(node.tables[-2])}
+        if node.tables is not None:
+            blocks, terms = map(len, node.tables.distances[-2:])
+            return words | {"terms": terms, "blocks": blocks}
         _, m, n, _ = node.sizes
         distances = {"stride_c": m * n, "row_c": n}
         for name, layout in zip("ab", node.layouts, strict=True):
@@ -264,18 +260,14 @@ class Multiplication:
     @property
     def what(self) -> str:
         """The name of its kind."""
-        return "strided product" if isinstance(self.node, StridedProduct) else "matrix product"
+        return "matrix product" if self.node.tables is None else "strided product"
 
     def text(self) -> str:
         """One line about it."""
         parts = f" in {len(self.parts)} parts" if len(self.parts) > 1 else ""
         by = f" by {self.library.name}" if self.library is not None else ""
         dtype = short_name(self.node.out.dtype)
-        if isinstance(self.node, StridedProduct):
-            batch, m, k = self.node.counts
-            n = self.node.columns * len(self.node.lines)
-        else:
-            batch, m, n, k = self.node.sizes
+        batch, m, n, k = self.node.sizes
         return f"{self.what} {dtype}: {batch} x [{m},{k}] @ [{k},{n}]{parts}{by}"
 
 

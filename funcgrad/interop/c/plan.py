@@ -208,7 +208,7 @@ class PlanWriter:
             name = self.kernels.name(job.function, lines_of(job))
             for part in range(len(job.parts)):
                 self.step(depth, name, self.words(job, part))
-        elif isinstance(job, Multiplication) and isinstance(job.node, Product):
+        elif isinstance(job, Multiplication) and job.node.tables is None:
             self.product(depth, job.node.out.dtype, _words_of_product(job.node))
         elif isinstance(job, Multiplication):
             self.own(job.step(1), job.codes, job, depth)

@@ -71,10 +71,14 @@ def _even(count: int, most: int) -> int:
     return -(-count // -(-count // most))
 
 
+NOMINAL = "+avx512f"
+"""Features of the nominal processor of `machine`."""
+
+
 def inner_shape(itemsize: int, features: str) -> Shape:
     """The inner loops that a processor with these features of LLVM has registers for."""
     names = set(features.split(","))
-    if "+avx512f" in names:
+    if NOMINAL in names:
         return Shape(64 // itemsize, 8, 24)
     if "+avx" in names:
         return Shape(32 // itemsize, 4, 12)
