@@ -481,8 +481,7 @@ class _Traced:
             self.state.write(values)
             try:
                 yield changed
-                for name, container, before in self.containers:
-                    self._check_items(name, container, before)
+                self._check_items()
                 more = [x for x in changed() if not any(x is y for y in self.written)]
                 if more:
                     others = [x for x in self.roots if not any(x is y for y in more)]
@@ -495,19 +494,22 @@ class _Traced:
                 for _, container, before in self.containers:
                     _restore(container, before)
 
-    def _check_items(self, name: str, container: Any, before: Any) -> None:
+    def _check_items(self) -> None:
         """Find items that an arm assigns, which are variables, too; `_Again` if it does."""
-        items = held.changed_items(name, container, before)
-        if items is None:
-            raise located(
-                TreeError,
-                f"`{name}` is a {type(container).__name__} that is changed inside of `{self.word}` "
-                "with a traced condition: what it holds would depend on values.",
-                "Assign items that are there before, or write into an array that has room for "
-                "all: y = fnp.zeros(n), and y[i] = x.",
-            )
-        self.found = [item for item in items if item.name not in self.state.names]
-        if self.found:
+        found: list[held.Item] = []
+        for name, container, before in self.containers:
+            items = held.changed_items(name, container, before)
+            if items is None:
+                raise located(
+                    TreeError,
+                    f"`{name}` is a {type(container).__name__} that is changed inside of "
+                    f"`{self.word}` with a traced condition: what it holds would depend on values.",
+                    "Assign items that are there before, or write into an array that has room for "
+                    "all: y = fnp.zeros(n), and y[i] = x.",
+                )
+            found += [item for item in items if item.name not in self.state.names]
+        if found:
+            self.found = found
             raise _Again
 
     @property

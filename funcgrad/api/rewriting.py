@@ -469,8 +469,7 @@ class _Function:
             place: The statement.
             nodes: All that runs in it.
         """
-        called = [part for name in _read(nodes) for part in self.rests.get(name, ())]
-        nodes = [*nodes, *called]
+        nodes = self._with_called(nodes)
         names = _bound(nodes)
         write, given = self._new("write"), "<values>"
         targets: list[ast.expr] = [ast.Name(n, ast.Store()) for n in names]
@@ -493,6 +492,15 @@ class _Function:
             _strings([n for n in sorted(changed) if n in self.known or "." in n]),
         )
         return _define(place, write, body, given), state
+
+    def _with_called(self, nodes: Sequence[ast.AST]) -> list[ast.AST]:
+        """Nodes and the statements of functions of ours that run with them."""
+        found, seen = list(nodes), set[str]()
+        for node in found:  # which grows
+            names = [n for n in _read([node]) if n in self.rests and n not in seen]
+            seen.update(names)
+            found += [part for name in names for part in self.rests[name]]
+        return found
 
     def _arm(self, place: ast.stmt, name: str, body: Sequence[ast.stmt], *args: str) -> Any:
         scope = self._scope(_bound(body))

@@ -183,6 +183,27 @@ def inside_others(x: float) -> Any:
     return x
 
 
+@fg.autograph
+def ends_deep_inside(x: float) -> Any:
+    """What follows each `if` runs in its arms, and so in those around it."""
+    y, z, w = x, 0.0, 1.0 + x
+    if x > 0.2:
+        if x > 0.5:
+            if x > 2:
+                if x > 4:
+                    return y
+                y = y * 2
+            z = z + y
+        y = y + 0.5
+    if y > 3:
+        z = z - 1
+        if y > 8:
+            return z
+        z = z * y
+    w = w * z + y
+    return w
+
+
 class Solver:
     def __init__(self, x: float) -> None:
         self.x, self.h, self.rejected = x, 0.5, 0
@@ -239,6 +260,7 @@ def writes_or_replaces(x: float) -> Any:
 
 PROGRAMS = [
     ends_in_arms,
+    ends_deep_inside,
     in_objects,
     in_containers,
     writes_or_replaces,
