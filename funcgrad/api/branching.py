@@ -20,8 +20,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from types import CellType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -292,6 +293,8 @@ LEAST_STEPS = 4
 """How many steps of a `for` loop that holds traced conditions become a loop."""
 
 _INDEXED = (range, np.ndarray, Tracer, WritableArray)
+_assigned: WeakKeyDictionary[CodeType, set[str]] = WeakKeyDictionary()
+"""Items that arms of a statement have assigned before: arms are traced again for new ones."""
 _n_traced: ContextVar[int] = ContextVar("funcgrad_traced_statements", default=0)
 """How many statements have met a traced condition."""
 
@@ -403,6 +406,8 @@ class _Traced:
     def __init__(self, state: State) -> None:
         _n_traced.set(_n_traced.get() + 1)
         self.state = state
+        self.code = state.write.__code__
+        """Code that all runs of the statement share."""
         self.found: list[held.Item] = []
         """Items that an arm has assigned, of which the state is to have the values."""
         self.before = list(state.read())
@@ -510,6 +515,7 @@ class _Traced:
             found += [item for item in items if item.name not in self.state.names]
         if found:
             self.found = found
+            _assigned.setdefault(self.code, set()).update(item.name for item in found)
             raise _Again
 
     @property
@@ -554,6 +560,8 @@ class _Branch(_Traced):
         super().__init__(state)
         self.test = test
         self.arms = arms
+        known = _assigned.get(self.code, ())
+        self._extend([item for item in held.items(self.containers) if item.name in known])
         self._begin()
         self.templates: dict[str, Function] = {}
         self.lost: set[str] = set()

@@ -6,7 +6,7 @@ or ``values[0]`` as it may assign ``x``, if the place is there before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from funcgrad.base.records import dataclass
@@ -108,3 +108,15 @@ def changed_items(name: str, owner: Any, before: Any) -> list[Item] | None:
     if isinstance(owner, dict) and [*owner] != [*before]:
         return None
     return [Item(f"{name}[{key!r}]", owner, key) for key in keys if owner[key] is not before[key]]
+
+
+def items(containers: Iterable[tuple[str, Any, Any]]) -> Iterator[Item]:
+    """The items of lists and dictionaries.
+
+    Args:
+        containers: As of `containers`.
+    """
+    for name, owner, _ in containers:
+        if not isinstance(owner, set):
+            for key in range(len(owner)) if isinstance(owner, list) else owner:
+                yield Item(f"{name}[{key!r}]", owner, key)
