@@ -24,11 +24,12 @@ from funcgrad.compiler.loops.language import (
 from funcgrad.compiler.native import system
 from funcgrad.compiler.native.types import PARTS, SCALARS, TypingError
 from funcgrad.compiler.native.vocabulary import WORDS
+from funcgrad.interop.c import registers
 from funcgrad.interop.c.files import HEAD
 from funcgrad.interop.c.formulas import VALUES
 from funcgrad.interop.c.lanes import is_of_lanes
 from funcgrad.interop.c.printer import print_function
-from funcgrad.interop.c.words import Prelude, is_special, short
+from funcgrad.interop.c.words import OPERATORS, Prelude, is_special, short
 from funcgrad.intrinsics import INTRINSICS
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
@@ -144,3 +145,69 @@ def test_words_of_memory_and_of_lanes(tmp_path):
             is_there = f"{word}(" in seen or word in ("read_word", "write_word")
             assert is_there, f"{word} is not in the kernel of this test"
     compiled(prelude, texts, tmp_path)
+
+
+NUMBERS = {
+    "f": "0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1.5, 3.0, INFINITY, -INFINITY, NAN, 1e-300, -1e-310, "
+    "1e300, -1e5, 0.75, 1e-5, -708.3, 709.5, 12.75",
+    "i": "0, 1, -1, 2, 3, -3, 7, 63, 64, -64, 31, -1000, 2147483647, -2147483647, 12345",
+}
+CHECK = """
+static int check_{n}(void) {{
+    static const {c} all[] = {{ {numbers} }};
+    enum {{ count = sizeof all / sizeof *all, lanes = fg_count_{t} }};
+    int wrong = 0;
+    for (int i = 0; i < count * count; i++) {{
+        {c} a[lanes], b[lanes];
+        for (int k = 0; k < lanes; k++) a[k] = all[(i + k) % count], b[k] = all[i / count];
+        const fg_held_{t} x = *(fg_row_{t} *)a, y = *(fg_row_{t} *)b;
+        fg_mask_{mask} rare = {{0}};
+        const {held} found = {call};
+        for (int k = 0; k < lanes; k++) {{
+            const {r} one = {scalar}, other = (({r} const *)&found)[k];
+            const int is_same = !memcmp(&one, &other, sizeof one) || (one != one && other != other);
+            wrong += !is_same && !fg_any_{mask}(rare);
+        }}
+        (void)y, (void)b, (void)rare;
+    }}
+    if (wrong) printf("{word} {t}: %d; ", wrong);
+    return wrong;
+}}
+"""
+
+
+def test_words_of_registers_have_the_bits_of_scalars(tmp_path):
+    prelude, checks, seen = Prelude(), [], set()
+    for word, intrinsic in INTRINSICS.items():
+        if word in VALUES or word in OPERATORS or intrinsic.arity > 2:
+            continue
+        for t in ("f64", "f32", "i64", "i32"):
+            try:
+                signature = WORDS[word].sign((SCALARS[t],) * intrinsic.arity)
+            except TypingError:
+                continue
+            is_own = signature.args[0] is SCALARS[t]
+            known = registers.definition(word, t) if is_own else None
+            if known is None:
+                continue
+            seen.add(word)
+            mask, result = f"i{t[1:]}", short(signature.return_type)
+            scalar = prelude.call(word, signature, ["a[k]", "b[k]"][: intrinsic.arity])
+            given = ["x", "y"][: intrinsic.arity] + ["&rare"] * known.has_rare
+            call = f"fg_held_{word}_{t}({', '.join(given)})"
+            if result == "b1":
+                call, scalar, result = f"fg_stored_{mask}({call})", f"-(int){scalar}", mask
+            checks.append(
+                CHECK.format(
+                    n=len(checks), word=word, t=t, c=VALUES[t], mask=mask, call=call, scalar=scalar,
+                    held=f"fg_held_{result}", r=VALUES[result], numbers=NUMBERS[t[0]],
+                )
+            )  # fmt: skip
+            prelude.use(checks[-1])
+    assert {"exp", "lgamma", "pow", "sqrt", "maximum", "isinf", "floor_divide"} <= seen
+    calls = " + ".join(f"check_{n}()" for n in range(len(checks)))
+    main = f"int main(void) {{ return ({calls}) != 0; }}"
+    compiled(prelude, ["#include <stdio.h>", *checks, main], tmp_path)
+    subprocess.run(["gcc", str(tmp_path / "it.o"), "-o", str(tmp_path / "it"), "-lm"], check=True)
+    done = subprocess.run([str(tmp_path / "it")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout

@@ -85,7 +85,7 @@ HEAD = """\
 #define FG_MULADDF(a, b, c) ((a) * (b) + (c))
 #endif
 #if defined(__GNUC__) && !defined(FG_NO_VECTORS)
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
 #include <immintrin.h>
 #define FG_BYTES 64
 #if defined(__clang__) || __GNUC__ >= 12
@@ -94,12 +94,45 @@ HEAD = """\
 #define FG_ANY(masks) (_mm512_test_epi64_mask((__m512i)(masks), (__m512i)(masks)) != 0)
 #define FG_FUSED_F64(a, b, c) (fg_held_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c)
 #define FG_FUSED_F32(a, b, c) (fg_held_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c)
+#define FG_ROOT_F64(a) (fg_held_f64)_mm512_sqrt_pd((__m512d)a)
+#define FG_ROOT_F32(a) (fg_held_f32)_mm512_sqrt_ps((__m512)a)
+#define FG_ROUND_F64(a, mode) (fg_held_f64)_mm512_roundscale_pd((__m512d)a, mode)
+#define FG_ROUND_F32(a, mode) (fg_held_f32)_mm512_roundscale_ps((__m512)a, mode)
+#define FG_MASKS
+#define FG_TEST_F64(a, b, test) _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, test)
+#define FG_TEST_F32(a, b, test) _mm512_cmp_ps_mask((__m512)a, (__m512)b, test)
+#define FG_TEST_I64(a, b, test) _mm512_cmp_epi64_mask((__m512i)a, (__m512i)b, test)
+#define FG_TEST_U64(a, b, test) _mm512_cmp_epu64_mask((__m512i)a, (__m512i)b, test)
+#define FG_TEST_I32(a, b, test) _mm512_cmp_epi32_mask((__m512i)a, (__m512i)b, test)
+#define FG_TEST_U32(a, b, test) _mm512_cmp_epu32_mask((__m512i)a, (__m512i)b, test)
+#define FG_BLEND_F64(m, a, b) (fg_held_f64)_mm512_mask_blend_pd(m, (__m512d)b, (__m512d)a)
+#define FG_BLEND_F32(m, a, b) (fg_held_f32)_mm512_mask_blend_ps(m, (__m512)b, (__m512)a)
+#define FG_BLEND_I64(m, a, b) (fg_held_i64)_mm512_mask_blend_epi64(m, (__m512i)b, (__m512i)a)
+#define FG_BLEND_I32(m, a, b) (fg_held_i32)_mm512_mask_blend_epi32(m, (__m512i)b, (__m512i)a)
+#define FG_LOAD_F64(m, p) _mm512_maskz_loadu_pd(m, p)
+#define FG_LOAD_F32(m, p) _mm512_maskz_loadu_ps(m, p)
+#define FG_LOAD_I64(m, p) _mm512_maskz_loadu_epi64(m, p)
+#define FG_LOAD_I32(m, p) _mm512_maskz_loadu_epi32(m, p)
+#define FG_PICK_F64(a, m, p) _mm512_mask_loadu_pd((__m512d)a, m, p)
+#define FG_PICK_F32(a, m, p) _mm512_mask_loadu_ps((__m512)a, m, p)
+#define FG_PICK_I64(a, m, p) _mm512_mask_loadu_epi64((__m512i)a, m, p)
+#define FG_PICK_I32(a, m, p) _mm512_mask_loadu_epi32((__m512i)a, m, p)
+#define FG_STORE_F64(p, m, a) _mm512_mask_storeu_pd(p, m, (__m512d)a)
+#define FG_STORE_F32(p, m, a) _mm512_mask_storeu_ps(p, m, (__m512)a)
+#define FG_STORE_I64(p, m, a) _mm512_mask_storeu_epi64(p, m, (__m512i)a)
+#define FG_STORE_I32(p, m, a) _mm512_mask_storeu_epi32(p, m, (__m512i)a)
 #elif defined(__AVX__) && defined(__FMA__)
 #include <immintrin.h>
 #define FG_BYTES 32
 #define FG_ANY(masks) (_mm256_movemask_pd((__m256d)(masks)) != 0)
 #define FG_FUSED_F64(a, b, c) (fg_held_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c)
 #define FG_FUSED_F32(a, b, c) (fg_held_f32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c)
+#define FG_ROOT_F64(a) (fg_held_f64)_mm256_sqrt_pd((__m256d)a)
+#define FG_ROOT_F32(a) (fg_held_f32)_mm256_sqrt_ps((__m256)a)
+#define FG_ROUND_F64(a, mode) (fg_held_f64)_mm256_round_pd((__m256d)a, mode)
+#define FG_ROUND_F32(a, mode) (fg_held_f32)_mm256_round_ps((__m256)a, mode)
+#define FG_BLEND_F64(m, a, b) (fg_held_f64)_mm256_blendv_pd((__m256d)b, (__m256d)a, (__m256d)m)
+#define FG_BLEND_F32(m, a, b) (fg_held_f32)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)m)
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #define FG_BYTES 16

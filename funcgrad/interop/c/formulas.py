@@ -5,7 +5,8 @@ the operators of `native.scalars.Emitted`, so formulas of `vecmath` and all word
 operators are written once for both languages, and their results are the same to the last bit.
 
 A formula may leave rare arguments to libm. Loops over lanes with such a branch would not be
-vectorised: for them there is a second function, which notes that an argument is rare.
+vectorised: for them there is a second function, which notes that an argument is rare. What writes
+functions of registers is a `Writer`, too (`registers`).
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ FALLBACKS = {
 _NOT_IN_C = frozenset(("digamma", "trigamma"))
 """Formulas of functions that libm has not: they are there without fused products, too."""
 
-_SYMBOLS = {
+SYMBOLS = {
     "fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/", "add": "+", "sub": "-", "mul": "*",
     "and": "&", "or": "|", "xor": "^", "shl": "<<", "ashr": ">>", "lshr": ">>", "sdiv": "/",
     "udiv": "/",
 }  # fmt: skip
-_WRAPPING = frozenset(("add", "sub", "mul", "shl"))
+WRAPPING = frozenset(("add", "sub", "mul", "shl"))
 
 
 def wide(name: str) -> str:
@@ -75,8 +76,8 @@ def number_text(name: str, number: Any) -> str:
     return f"UINT64_C({number})" if name[0] == "u" else f"INT64_C({number})"
 
 
-def _name(x: Emitted) -> str:
-    """The short name of a value's type."""
+def short_name(x: Emitted) -> str:
+    """The short name of the type of a value, or of its elements."""
     return "b1" if x.kind == "b" else f"{x.kind}{x.width}"
 
 
@@ -95,7 +96,7 @@ class Written(Emitted):
         if kind == self.kind:
             return self
         other = Written(self.builder, self.text, self.type, kind)
-        other.text = f"(({VALUES[_name(other)]}){self.text})"
+        other.text = f"(({VALUES[short_name(other)]}){self.text})"
         return other
 
     def made(self, text: str) -> Written:
@@ -113,12 +114,12 @@ class Written(Emitted):
         if self.kind == "b":
             return self.builder.combined(name, self, self.constant(other))
         a, b = self.text, self.constant(other).text
-        text = f"{a} {_SYMBOLS[name]} {b}"
+        text = f"{a} {SYMBOLS[name]} {b}"
         if self.kind in "iu":
-            if name in _WRAPPING:
-                w = wide(_name(self))
-                text = f"({w}){a} {_SYMBOLS[name]} ({w}){b}"
-            text = f"({VALUES[_name(self)]})({text})"
+            if name in WRAPPING:
+                w = wide(short_name(self))
+                text = f"({w}){a} {SYMBOLS[name]} ({w}){b}"
+            text = f"({VALUES[short_name(self)]})({text})"
         return self.made(text)
 
     def folded(self, instruction: str, other: Emitted) -> Written:
@@ -145,13 +146,13 @@ class Written(Emitted):
     def intrinsic(self, name: str, *others: Emitted) -> Written:
         given = ", ".join(x.text for x in (self, *others))
         if name in _INTRINSICS:
-            return self.made(f"fg_{_INTRINSICS[name]}_{_name(self)}({given})")
+            return self.made(f"fg_{_INTRINSICS[name]}_{short_name(self)}({given})")
         return self.made(f"{name}{'f' * (self.width == 32)}({given})")
 
     def converted(self, instruction: str, to: Type, kind: str) -> Written:
         target = "b1" if kind == "b" else f"{kind}{to.width}"
         if instruction == "bitcast":
-            return self.builder.let(f"fg_bits_{_name(self)}_{target}({self.text})", to, kind)
+            return self.builder.let(f"fg_bits_{short_name(self)}_{target}({self.text})", to, kind)
         if self.kind == "b":
             one, zero = number_text(target, 1), number_text(target, 0)
             return self.builder.let(f"{self.text} ? {one} : {zero}", to, kind)
@@ -190,10 +191,15 @@ class Writer(Builder):
         name: The short name of the numbers that the function is for.
 
     Attributes:
+        value: The class of values.
+        rare_type: The type of what notes that an argument is rare.
         lines: The statements.
         masks: Flags that are integers whose bits are all 0 or all 1.
         has_rare: Whether there are arguments that are left to libm.
     """
+
+    value: type[Written] = Written
+    rare_type = "int64_t"
 
     def __init__(self, is_of_lanes: bool, name: str) -> None:
         self.module = cast(Any, _Helpers())
@@ -204,22 +210,26 @@ class Writer(Builder):
         self.has_rare = False
 
     def let(self, text: str, type: Type, kind: str) -> Written:
-        found = Written(self, f"v{len(self.lines)}", type, kind)
-        self.lines.append(f"const {VALUES[_name(found)]} {found.text} = {text};")
+        found = self.value(self, f"v{len(self.lines)}", type, kind)
+        self.lines.append(f"const {self.c_type(short_name(found))} {found.text} = {text};")
         return found
+
+    def c_type(self, short: str) -> str:
+        """The type in C of values of a type of that short name."""
+        return VALUES[short]
 
     def combined(self, name: str, *flags: Emitted) -> Written:
         """Two flags combined as masks: gcc has no vectors for choices that it makes of others."""
         texts = [x.text if x.text in self.masks else f"-({self.mask_type}){x.text}" for x in flags]
         found = Written(self, f"v{len(self.lines)}", I1, "b")
-        text = f" {_SYMBOLS[name]} ".join(texts)
+        text = f" {SYMBOLS[name]} ".join(texts)
         self.lines.append(f"const {self.mask_type} {found.text} = {text};")
         self.masks.add(found.text)
         return found
 
     def number(self, type: Type, number: Any, kind: str = "i") -> Written:
-        found = Written(self, "", type, kind)
-        found.text = number_text(_name(found), number)
+        found = self.value(self, "", type, kind)
+        found.text = number_text(short_name(found), number)
         if found.text.startswith("-"):
             found.text = f"({found.text})"
         return found
@@ -232,10 +242,10 @@ class Writer(Builder):
             return cast(Written, args[0].call(word, *args[1:]))
         given = [x.text for x in args]
         prefix = "fg"
-        if self.is_of_lanes and definition(word, _name(args[0]), True).has_rare:
+        if self.is_of_lanes and definition(word, short_name(args[0]), True).has_rare:
             prefix, given = "fg_usual", [*given, "rare"]
             self.has_rare = True
-        return self.let(f"{prefix}_{word}_{_name(args[0])}({', '.join(given)})", type, kind)
+        return self.let(f"{prefix}_{word}_{short_name(args[0])}({', '.join(given)})", type, kind)
 
     def if_any(self, flags: Emitted, usual: Emitted, compute: Callable[[], Emitted]) -> Emitted:
         """A computed value if a flag is set, else ``usual``; of lanes only that, with a note."""
@@ -248,10 +258,31 @@ class Writer(Builder):
         inside = self.lines[start:]
         del self.lines[start:]
         name = f"w{start}"
-        self.lines.append(f"{VALUES[_name(usual)]} {name} = {usual.text};")
+        self.lines.append(f"{VALUES[short_name(usual)]} {name} = {usual.text};")
         self.lines += [f"if ({flags.text}) {{", *(f"    {x}" for x in inside)]
         self.lines += [f"    {name} = {value.text};", "}"]
         return Written(self, name, usual.type, usual.kind)
+
+    # The function around the statements.
+
+    def symbol(self, word: str, name: str) -> str:
+        """The name of the function of a word."""
+        return f"fg_{'usual_' * self.is_of_lanes}{word}_{name}"
+
+    def returned(self, result: Any, short: str) -> list[str]:
+        """Statements that return a result, of a type of that short name."""
+        if isinstance(result, Complex):
+            parts = f"{{{result.re.text}, {result.im.text}}}"
+            return [f"{VALUES[short]} r = {parts};", "return r;"]
+        return [f"return {result.text};"]
+
+    def plain(self, word: str, name: str, letters: str) -> list[str]:
+        """Statements that compute a word without fused products."""
+        suffix = "f" * (name == "f32")
+        text = FALLBACKS.get(word, f"return {word}F({', '.join(letters)});")
+        for function in (word, "exp", "fabs"):
+            text = text.replace(f"{function}F(", f"{function}{suffix}(")
+        return [text.replace("T ", f"{VALUES[name]} ")]
 
 
 class Definition(NamedTuple):
@@ -276,8 +307,18 @@ def definition(word: str, name: str, is_of_lanes: bool) -> Definition:
         is_of_lanes: Whether the function takes the way that loops over lanes take, and notes
             rare arguments instead of computing their values.
     """
-    writer, t = Writer(is_of_lanes, name), SCALARS[name]
-    intrinsic = INTRINSICS.get(word)
+    return function_of(Writer(is_of_lanes, name), word, name)
+
+
+def function_of(writer: Writer, word: str, name: str) -> Definition:
+    """The function of a word.
+
+    Args:
+        writer: Writes its statements.
+        word: The word.
+        name: The short name of the type of its arguments.
+    """
+    t, intrinsic = SCALARS[name], INTRINSICS.get(word)
     letters = "abcd"[: intrinsic.arity if intrinsic else 1]
     values = [_value(writer, t, letter) for letter in letters]
     signature = WORDS[word].sign((t,) * len(values))
@@ -287,27 +328,19 @@ def definition(word: str, name: str, is_of_lanes: bool) -> Definition:
     else:
         result = WORDS[word].emission(cast(Any, writer), signature, values)
     short = next(key for key, x in SCALARS.items() if x is signature.return_type)
-    if isinstance(result, Complex):
-        writer.lines.append(f"{VALUES[short]} r = {{{result.re.text}, {result.im.text}}};")
-        writer.lines.append("return r;")
-    else:
-        writer.lines.append(f"return {result.text};")
-    body = [f"    {line}" for line in _used(writer.lines)]
+    body = _used([*writer.lines, *writer.returned(result, short)])
+    takes_rare = writer.is_of_lanes and writer.has_rare
     if is_formula and word not in _NOT_IN_C:
-        suffix = "f" * (name == "f32")
-        plain = FALLBACKS.get(word, f"return {word}F({', '.join(letters)});")
-        for function in (word, "exp", "fabs"):
-            plain = plain.replace(f"{function}F(", f"{function}{suffix}(")
-        plain = plain.replace("T ", f"{VALUES[name]} ")
-        ignored = ["    (void)rare;"] if is_of_lanes and writer.has_rare else []
-        body = ["#ifdef FG_FORMULAS", *body, "#else", *ignored, f"    {plain}", "#endif"]
-    takes = [f"{VALUES[name]} {letter}" for letter in letters]
-    symbol = f"fg_{word}_{name}"
-    if is_of_lanes:
-        symbol = f"fg_usual_{word}_{name}"
-        takes += ["int64_t *rare"] * writer.has_rare
-    head = f"static FG_INLINE {VALUES[short]} {symbol}({', '.join(takes)}) {{"
-    return Definition("\n".join([head, *body, "}"]), writer.has_rare)
+        ignored = ["(void)rare;"] * takes_rare
+        plain = [*ignored, *writer.plain(word, name, letters)]
+        body = ["#ifdef FG_FORMULAS", *body, "#else", *plain, "#endif"]
+    takes = [f"{writer.c_type(name)} {letter}" for letter in letters]
+    if takes_rare:
+        takes.append(f"{writer.rare_type} *rare")
+    symbol = writer.symbol(word, name)
+    head = f"static FG_INLINE {writer.c_type(short)} {symbol}({', '.join(takes)}) {{"
+    lines = [line if line.startswith("#") else f"    {line}" for line in body]
+    return Definition("\n".join([head, *lines, "}"]), writer.has_rare)
 
 
 def _used(lines: list[str]) -> list[str]:
@@ -330,4 +363,4 @@ def _value(writer: Writer, t: Any, text: str) -> Any:
     kind = KINDS[t]
     short = next(name for name, x in SCALARS.items() if x is t)
     type = {"f32": F32, "f64": F64, "b1": I1}.get(short) or integer(int(short[1:]))
-    return Written(writer, text, type, kind)
+    return writer.value(writer, text, type, kind)

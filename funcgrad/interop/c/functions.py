@@ -11,6 +11,22 @@ import re
 from funcgrad.interop.c.formulas import VALUES, wide
 from funcgrad.intrinsics import INTRINSICS
 
+COMPARISONS = {
+    "same": ("==", "FG_EQ"), "unequal": ("!=", "FG_NE"), "less": ("<", "FG_LT"),
+    "atmost": ("<=", "FG_LE"),
+}  # fmt: skip
+"""Comparisons of registers: the operator, and the processor's test."""
+
+_TESTS = {
+    "f": {
+        "FG_EQ": "_CMP_EQ_OQ",
+        "FG_NE": "_CMP_NEQ_UQ",
+        "FG_LT": "_CMP_LT_OQ",
+        "FG_LE": "_CMP_LE_OQ",
+    },
+    "i": {f"FG_{x}": f"_MM_CMPINT_{x}" for x in ("EQ", "NE", "LT", "LE")},
+}
+
 # Functions of scalars.
 
 FIXED = {
@@ -64,17 +80,158 @@ REGISTERS = {
     "row": "typedef fg_NAME fg_row_NAME FG_VECTOR_AT(sizeof(fg_NAME));",
     "count": "enum { fg_count_NAME = sizeof(fg_held_NAME) / sizeof(fg_NAME) };",
     "iota": f"static const fg_NAME fg_iota_NAME[] = {{{', '.join(map(str, range(64)))}}};",
+    # Flags of a register: bits where a processor has registers of them, else masks.
+    "mask": """\
+#ifdef FG_MASKS
+typedef __mmaskLANES fg_mask_NAME;
+#else
+typedef fg_held_NAME fg_mask_NAME;
+#endif""",
+    "every": """\
+static FG_INLINE fg_mask_NAME fg_every_NAME(bool flag) {
+#ifdef FG_MASKS
+    return (fg_mask_NAME)-flag;
+#else
+    return -(fg_NAME)flag - (fg_held_NAME){0};
+#endif
+}""",
+    "stored": """\
+static FG_INLINE fg_held_NAME fg_stored_NAME(fg_mask_NAME m) {
+#ifdef FG_MASKS
+    return (fg_held_NAME)_mm512_movm_epiBITS(m);
+#else
+    return m;
+#endif
+}""",
+    "flags": """\
+static FG_INLINE fg_mask_NAME fg_flags_NAME(fg_held_NAME m) {
+#ifdef FG_MASKS
+    return _mm512_movepiBITS_mask((__m512i)m);
+#else
+    return m;
+#endif
+}""",
+    "either": """\
+static FG_INLINE fg_mask_NAME fg_either_NAME(fg_mask_NAME m, fg_mask_NAME a, fg_mask_NAME b) {
+    return (m & a) | (~m & b);
+}""",
+    "any": """\
+static FG_INLINE bool fg_any_NAME(fg_mask_NAME m) {
+#ifdef FG_MASKS
+    return m != 0;
+#else
+    return FG_ANY(FG_AS(fg_held_i64, (int64_t), m));
+#endif
+}""",
+    **{
+        word: f"""\
+static FG_INLINE fg_mask_iBITS fg_{word}_NAME(fg_held_NAME a, fg_held_NAME b) {{
+#ifdef FG_TEST_KIND
+    return FG_TEST_KIND(a, b, {test}_KIND);
+#else
+    return FG_MASK(fg_mask_iBITS, a {symbol} b);
+#endif
+}}"""
+        for word, (symbol, test) in COMPARISONS.items()
+    },
+    # Of elements, so many are there. What compilers know of their number, they know of the mask.
+    "there": """\
+static FG_INLINE fg_mask_NAME fg_there_NAME(int64_t n) {
+#ifdef FG_MASKS
+    return (fg_mask_NAME)(n <= 0 ? 0 : n < fg_count_NAME ? (1 << n) - 1 : -1);
+#else
+    static const fg_NAME places[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return FG_MASK(fg_mask_NAME, *(const fg_row_NAME *)places < (fg_NAME)n);
+#endif
+}""",
+    "loaded": """\
+/* Neighbours, of which only some may be there; the others are 0. */
+static FG_INLINE fg_held_NAME fg_loaded_NAME(const fg_NAME *p, int64_t n) {
+#ifdef FG_MASKS
+    return (fg_held_NAME)FG_LOAD_KIND(fg_there_iBITS(n), p);
+#else
+    fg_held_NAME r = {0};
+    if (n >= fg_count_NAME) return *(const fg_row_NAME *)p;
+    for (int64_t k = 0; k < n; k++) ((fg_NAME *)&r)[k] = p[k];
+    return r;
+#endif
+}""",
+    "where": """\
+/* Those that a mask has; nothing else is read. */
+static FG_INLINE fg_held_NAME fg_where_NAME(const fg_NAME *p, fg_mask_iBITS m, fg_held_NAME a) {
+#ifdef FG_MASKS
+    return (fg_held_NAME)FG_PICK_KIND(a, m, p);
+#else
+    for (int k = 0; k < fg_count_NAME; k++)
+        if (((const fg_iBITS *)&m)[k]) ((fg_NAME *)&a)[k] = p[k];
+    return a;
+#endif
+}""",
+    "kept": """\
+/* The same, back. */
+static FG_INLINE void fg_kept_NAME(fg_NAME *p, int64_t n, fg_held_NAME a) {
+#ifdef FG_MASKS
+    FG_STORE_KIND(p, fg_there_iBITS(n), a);
+#else
+    if (n >= fg_count_NAME) *(fg_row_NAME *)p = a;
+    else for (int64_t k = 0; k < n; k++) p[k] = ((const fg_NAME *)&a)[k];
+#endif
+}""",
     "chosen": """\
-static FG_INLINE fg_held_NAME fg_chosen_NAME(fg_held_iBITS m, fg_held_NAME a, fg_held_NAME b) {
+static FG_INLINE fg_held_NAME fg_chosen_NAME(fg_mask_iBITS m, fg_held_NAME a, fg_held_NAME b) {
+#ifdef FG_MASKS
+    if (__builtin_constant_p(m) && (m == 0 || m == (fg_mask_iBITS)-1)) return m ? a : b;
+#endif
+#ifdef FG_BLEND_KIND
+    return FG_BLEND_KIND(m, a, b);
+#else
     const fg_held_iBITS x = FG_AS(fg_held_iBITS, fg_bits_NAME_iBITS, a);
     const fg_held_iBITS y = FG_AS(fg_held_iBITS, fg_bits_NAME_iBITS, b);
     return FG_AS(fg_held_NAME, fg_bits_iBITS_NAME, (m & x) | (~m & y));
+#endif
 }""",
     "size": """\
 static FG_INLINE fg_held_NAME fg_size_NAME(fg_held_NAME a) {
     const fg_held_iBITS x = FG_AS(fg_held_iBITS, fg_bits_NAME_iBITS, a) & INTBITS_MAX;
     return FG_AS(fg_held_NAME, fg_bits_iBITS_NAME, x);
 }""",
+    "signed": """\
+static FG_INLINE fg_held_NAME fg_signed_NAME(fg_held_NAME a, fg_held_NAME b) {
+    const fg_held_iBITS x = FG_AS(fg_held_iBITS, fg_bits_NAME_iBITS, a) & INTBITS_MAX;
+    const fg_held_iBITS y = FG_AS(fg_held_iBITS, fg_bits_NAME_iBITS, b) & INTBITS_MIN;
+    return FG_AS(fg_held_NAME, fg_bits_iBITS_NAME, x | y);
+}""",
+    # Equal numbers differ in the sign of zeros alone.
+    **{
+        name: f"""\
+static FG_INLINE fg_held_NAME fg_{name}_NAME(fg_held_NAME a, fg_held_NAME b) {{
+    const fg_held_iBITS x = FG_AS(fg_held_iBITS, fg_bits_NAME_iBITS, a);
+    const fg_held_iBITS y = FG_AS(fg_held_iBITS, fg_bits_NAME_iBITS, b);
+    const fg_held_NAME other = FG_AS(fg_held_NAME, fg_bits_iBITS_NAME, x {sign} y);
+    const fg_mask_iBITS first = fg_less_NAME({given}) | fg_unequal_NAME(a, a);
+    return fg_chosen_NAME(fg_same_NAME(a, b), other, fg_chosen_NAME(first, a, b));
+}}"""
+        for name, given, sign in (("upper", "b, a", "&"), ("lower", "a, b", "|"))
+    },
+    **{
+        name: f"""\
+static FG_INLINE fg_held_NAME fg_{name}_NAME(fg_held_NAME a) {{
+#ifdef FG_{macro}_KIND
+    return FG_{macro}_KIND(a{mode});
+#else
+    fg_NAME *x = (fg_NAME *)&a;
+    for (int k = 0; k < fg_count_NAME; k++) x[k] = (fg_NAME){name}((double)x[k]);
+    return a;
+#endif
+}}"""
+        for name, macro, mode in (
+            ("sqrt", "ROOT", ""),
+            ("rint", "ROUND", ", 8"),
+            ("floor", "ROUND", ", 9"),
+            ("ceil", "ROUND", ", 10"),
+            ("trunc", "ROUND", ", 11"),
+        )
+    },
     "divisor": "typedef struct { fg_NAME number, sign, size, reciprocal; } fg_divisor_NAME;",
     "by": """\
 static FG_INLINE fg_divisor_NAME fg_by_NAME(fg_NAME y) {
@@ -100,19 +257,22 @@ static FG_INLINE fg_held_NAME fg_over_NAME(fg_held_NAME x, fg_divisor_NAME y) {
 #endif
     return x / y.number;
 }""",
-    "least": """\
-static FG_INLINE fg_held_NAME fg_least_NAME(fg_held_NAME a, fg_held_NAME b) {
-    return fg_chosen_NAME(FG_MASK(fg_held_NAME, a < b), a, b);
-}""",
-    "largest": """\
-static FG_INLINE fg_held_NAME fg_largest_NAME(fg_held_NAME a, fg_held_NAME b) {
-    return fg_chosen_NAME(FG_MASK(fg_held_NAME, a > b), a, b);
-}""",
 }
 """Registers, what is loaded into them from any place, the number of their elements, and functions.
 
-A mask chooses; sizes are of floats, the least and the largest of integers.
+A mask chooses; roots, sizes, signs and extremes are of floats.
 """
+
+
+def register_function(stem: str, name: str) -> str:
+    """The definition of ``fg_stem_name``, of registers."""
+    text = REGISTERS[stem]
+    for test, by_kind in _TESTS["f" if name[0] == "f" else "i"].items():
+        text = text.replace(f"{test}_KIND", by_kind)
+    text = text.replace("NAME", name).replace("BITS", name[1:])
+    lanes = str(512 // int(name[1:]))
+    return text.replace("KIND", name.upper()).replace("LANES", lanes)
+
 
 _SCALAR = {
     # Floats. F is the suffix of libm's functions.

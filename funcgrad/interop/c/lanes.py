@@ -1,6 +1,7 @@
 """Statements about lanes as loops over them, which compilers of C vectorise.
 
-Neighbouring statements that compute one lane from values of the same lane are one loop, in which
+Neighbouring statements that compute one lane from values of the same lane are one loop: over
+registers, if all of them are words of registers of one width (`parts`), else over lanes. There
 variables are scalars; those that are used elsewhere are arrays. Where not all lanes are there,
 their elements are copied before and after, so that every loop runs to the same end. What leaves
 rare arguments to libm (`formulas`) is a loop of its own, in a function.
@@ -28,7 +29,8 @@ from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.interop.c import words
 from funcgrad.interop.c.formulas import VALUES, definition
 from funcgrad.interop.c.functions import scalar_function
-from funcgrad.interop.c.parts import PART, lines_of, width_of_stage
+from funcgrad.interop.c.parts import PART, lines_of, rare_of_registers, width_of_stage
+from funcgrad.interop.c.registers import definition as definition_of_registers
 from funcgrad.interop.c.signature import RESERVED
 from funcgrad.intrinsics import INTRINSICS
 
@@ -245,12 +247,21 @@ class Run:
         ]
         word = f"{stage.word}_{words.short(element_of(args[0]))}"
         pointers = ["r", *(a for a, kind in zip(letters, kinds, strict=True) if "x" in kind)]
-        hidden = "".join(f"    FG_HIDE({a})\n" for a in pointers)
+        short = words.short(element_of(args[0]))
+        if words.register_of(words.short(t)) == short and definition_of_registers(
+            stage.word, short
+        ):
+            usual = rare_of_registers(stage.word, short, letters, kinds, self.count)
+        else:
+            hidden = "".join(f"    FG_HIDE({a})\n" for a in pointers)
+            usual = (
+                f"    int64_t rare = 0;\n{hidden}    FG_INDEPENDENT\n"
+                f"    for (int k = 0; k < {self.count}; k++)\n"
+                f"        r->x[k] = fg_usual_{word}({', '.join(places)}, &rare);\n"
+                "    if (rare)\n"
+            )
         body = (
-            f"    int64_t rare = 0;\n{hidden}    FG_INDEPENDENT\n"
-            f"    for (int k = 0; k < {self.count}; k++)\n"
-            f"        r->x[k] = fg_usual_{word}({', '.join(places)}, &rare);\n"
-            f"    if (rare)\n        for (int k = 0; k < {self.count}; k++)\n"
+            f"{usual}        for (int k = 0; k < {self.count}; k++)\n"
             f"            r->x[k] = fg_{word}({', '.join(places)});"
         )
         self.prelude.use(f"{words.c_type(t)} {' '.join(takes)} {body}")
@@ -505,7 +516,7 @@ class Run:
                 self.before.append(room)
                 call = f"{pointer} + {index}.first * {step}, {index}.count, {self.count}, {step}"
                 value = f"{function}(some_{name}, {call})"
-            elif signature.args[1].is_partial:
+            elif signature.args[1].is_partial and not self.width:
                 function = f"fg_some_{words.short(PARTS.get(t, t))}"
                 self.before.append(room)
                 place = f"{pointer} + {_times(parts)}{index}.first"
@@ -558,6 +569,8 @@ class Run:
         name, room = f"to_{number}", f"some_{number}"
         place, count = self.place_of(x), f"{self.index_of(x.operands[1])}.count"
         is_partial, is_later = signature.args[1].is_partial, self.is_later(x)
+        if self.width:
+            is_partial = is_later = False
         if is_partial or is_later:
             self.before.append(f"{kind} {room}[{parts * self.count}];")
             function = f"fg_back_{words.short(PARTS.get(t, t))}"
@@ -571,10 +584,10 @@ class Run:
         return name
 
     def place_of(self, x: Apply) -> str:
-        """The address of the first element that a word stores."""
+        """The address of the first element that a word loads or stores."""
         signature = self.printer.signatures[x]
         pointer = self.printer.expression(x.operands[0], signature.args[0])
-        t = element_of(signature.args[2])
+        t = signature.args[0].element
         self.prelude.use(words.held(t))
         return f"{pointer} + {_times(2 if t in PARTS else 1)}{self.index_of(x.operands[1])}.first"
 
@@ -586,29 +599,24 @@ class Run:
             for y in self.loads
         )
 
-    def later(self, x: Apply, to: str, kind: str, count: str) -> str | None:
+    def later(self, x: Apply, store: str, kind: str, count: str) -> str | None:
         """A row of registers that is stored at the end.
 
         Args:
             x: The word that stores it.
-            to: The place of a register, of the name of a pointer.
+            store: The statement that stores a register.
             kind: The type of registers.
             count: How many there are.
 
         Returns:
-            Its name; nothing if the word stores at once, or fewer than all lanes.
+            Its name; nothing if the word stores at once.
         """
-        signature = self.printer.signatures[x]
-        if signature.args[1].is_partial or not self.is_later(x):
+        if not self.is_later(x):
             return None
-        number = self._number()
-        name, pointer = f"some_{number}", f"to_{number}"
+        name = f"some_{self._number()}"
         self.before.append(f"{kind} {name}[{count}];")
-        self.before.append(
-            f"{words.held(element_of(signature.args[2]))} *{pointer} = {self.place_of(x)};"
-        )
         loop = f"for (int {PART} = 0; {PART} < {count}; {PART}++)"
-        self.after += ["FG_UNROLL", f"{loop} {to.format(pointer)} = {name}[{PART}];"]
+        self.after += ["FG_UNROLL", f"{loop} {store.format(f'{name}[{PART}]')}"]
         return name
 
     def _number(self) -> int:

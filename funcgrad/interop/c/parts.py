@@ -1,10 +1,11 @@
-"""Statements of plain arithmetic on lanes as loops over registers.
+"""Statements of arithmetic and formulas on lanes as loops over registers.
 
 Compilers of C keep a variable of many lanes in memory where a loop over them assigns it: sums that
 go round a loop would be loaded and stored at every step. Where a compiler has vectors (GNU C), a
 variable is also an array of as many registers as it fills, which an unrolled loop leaves there.
 Elsewhere a register holds one element, and the text is the same. Numbers of a statement and of its
-neighbours have one width; flags are masks, integers of that width whose bits are all 0 or all 1.
+neighbours have one width. Flags are masks, integers of that width whose bits are all 0 or all 1,
+or bits where a processor has registers of them; in memory they are masks.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 from funcgrad.compiler.loops.language import Apply, Assign, Evaluate, Expression, Variable
 from funcgrad.compiler.native.types import BOOL, INT64, Lanes, Vector, element_of
 from funcgrad.interop.c.formulas import VALUES
+from funcgrad.interop.c.registers import compared, definition
 from funcgrad.interop.c.words import FLAG_OPERATORS, OPERATORS, literal, short
 
 PART = "part"
@@ -26,16 +28,12 @@ _BYTES = 64
 _COMPARISONS = frozenset(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"))
 _BINARY = frozenset(("add", "radd", "subtract", "multiply", "rmul"))
 _WORDS = {
-    "f": _BINARY | {"divide", "negative", "muladd", "abs", "select", "splat"},
+    "f": _BINARY | {"divide", "negative", "muladd", "select", "splat"},
     "i": _BINARY
-    | {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "negative", "minimum", "maximum"}
-    | {"select", "splat"},
+    | {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "negative", "select", "splat"},
     "b": _COMPARISONS | frozenset(FLAG_OPERATORS) | {"splat"},
 }
-"""Words of registers, by the kind of what they return."""
-
-_FUNCTIONS = {"muladd": "fused", "abs": "size", "minimum": "least", "maximum": "largest"}
-"""Words that are functions of registers."""
+"""Words that are operators of registers, by the kind of what they return; others are functions."""
 
 
 class Loop(Protocol):
@@ -49,7 +47,9 @@ class Loop(Protocol):
 
     def target_of(self, x: Apply) -> str: ...
 
-    def later(self, x: Apply, to: str, kind: str, count: str) -> str | None: ...
+    def place_of(self, x: Apply) -> str: ...
+
+    def later(self, x: Apply, store: str, kind: str, count: str) -> str | None: ...
 
     def index_of(self, x: Expression) -> str: ...
 
@@ -97,13 +97,21 @@ def _fits(loop: Loop, x: Expression, t: Any, width: int) -> bool:
         return False
     if not isinstance(x, Apply):
         return t is not BOOL or width == 64 or str(x) in loop.local
-    if x.word in ("load", "low", "high"):
-        return t is not BOOL and (x.word == "load" or isinstance(x.operands[0], Variable))
+    if x.word in ("load", "load_apart", "low", "high"):
+        is_load = x.word.startswith("load")
+        return t is not BOOL and (is_load or isinstance(x.operands[0], Variable))
+    if x.word == "present":
+        return all(_fits(loop, y, t, width) for y in x.operands[1:])
+    if x.word == "load_where":
+        flag, other = x.operands[2:4]
+        return t is not BOOL and _fits(loop, flag, BOOL, width) and _fits(loop, other, t, width)
     given = [element_of(s) for s in loop.printer.signatures[x].args]
     is_same = x.word == short(t) and (
-        given[0] is t or not isinstance(loop.printer.type_of(x.operands[0]), Vector)
+        given[0] in (t, BOOL) or not isinstance(loop.printer.type_of(x.operands[0]), Vector)
     )
-    if not is_same and not x.word.startswith("bitcast_") and x.word not in _WORDS[short(t)[0]]:
+    words = ("select", *FLAG_OPERATORS) if given[0] is BOOL else _WORDS[short(t)[0]]
+    is_word = is_same or x.word.startswith("bitcast_") or x.word in words
+    if not is_word and (x.word in VALUES or definition(x.word, short(given[0])) is None):
         return False
     return all(_fits(loop, y, s, width) for y, s in zip(x.operands, given, strict=True))
 
@@ -113,6 +121,29 @@ def lines_of(loop: Loop, stage: Sequence[Assign | Evaluate], width: int) -> list
     printer = _Printer(loop, width)
     body = [printer.statement(x) for x in stage]
     return [f"for (int {PART} = 0; {PART} < {printer.n_parts}; {PART}++) {{", *body, "}"]
+
+
+def rare_of_registers(word: str, name: str, letters: str, kinds: Sequence[str], count: int) -> str:
+    """Statements that compute a word with rare arguments, up to the test whether there are any.
+
+    Args:
+        word: The word.
+        name: The short name of the type of numbers.
+        letters: The names of pointers to lanes, or of numbers.
+        kinds: The short names of their types.
+        count: How many lanes there are.
+    """
+    given = [
+        f"{a}->v[{PART}]" if "x" in kind else f"{a} - (fg_held_{name}){{0}}"
+        for a, kind in zip(letters, kinds, strict=True)
+    ]
+    mask = f"i{name[1:]}"
+    return (
+        f"    fg_mask_{mask} rare = {{0}};\n    FG_UNROLL\n"
+        f"    for (int {PART} = 0; {PART} < {count} / fg_count_{name}; {PART}++)\n"
+        f"        r->v[{PART}] = fg_held_{word}_{name}({', '.join(given)}, &rare);\n"
+        f"    if (fg_any_{mask}(rare))\n"
+    )
 
 
 class _Printer:
@@ -130,21 +161,26 @@ class _Printer:
 
     def _held(self, t: Any) -> str:
         """The type of a register."""
-        return self._use(f"fg_held_{self.mask if t is BOOL else short(t)}")
+        return self._use(f"fg_mask_{self.mask}" if t is BOOL else f"fg_held_{short(t)}")
 
     def statement(self, statement: Assign | Evaluate) -> str:
         name, t, value = _target(self.loop, statement)
         text = self._whole(value, t)
         if not name:
             assert isinstance(statement.value, Apply)
-            to = self._at("{}", t)
-            row = self.loop.later(statement.value, to, self._held(t), self.n_parts)
-            if row is not None:
-                return f"{row}[{PART}] = {text};"
-            return f"{to.format(self.loop.target_of(statement.value))} = {text};"
+            to, value = self.loop.target_of(statement.value), statement.value
+            place = f"{to} + {PART} * {self.step}"
+            store = f"{self._at(to, t)} = {{}};"
+            if self.loop.printer.signatures[value].args[1].is_partial:
+                count = self._count(self.loop.index_of(value.operands[1]))
+                store = self._use(f"fg_kept_{short(t)}({place}, {count}, {{}});")
+            row = self.loop.later(value, store, self._held(t), self.n_parts)
+            return store.format(text) if row is None else f"{row}[{PART}] = {text};"
         if name in self.loop.local:
             return f"const {self._held(t)} {self._variable(name)} = {text};"
         self.loop.declare(name)
+        if t is BOOL:
+            text = self._use(f"fg_stored_{self.mask}({text})")
         return f"{self._variable(name)} = {text};"
 
     def _at(self, pointer: str, t: Any, is_read: bool = False) -> str:
@@ -159,16 +195,20 @@ class _Printer:
         """An expression as a register."""
         text = self._text(x, t)
         if self._is_scalar(x):
+            if t is BOOL:
+                return self._use(f"fg_every_{self.mask}({text})")
             # The number is in every element, also -0.
             return f"{text} - ({self._held(t)}){{0}}"
         return text
 
     def _bare(self, x: Expression) -> Expression:
         """Strip conversions to the same type, and broadcasts to all lanes, from an expression."""
+        type_of = self.loop.printer.type_of
         while (
             isinstance(x, Apply)
-            and isinstance(found := self.loop.printer.type_of(x), Vector)
+            and isinstance(found := type_of(x), Vector)
             and x.word in ("splat", short(found.element))
+            and element_of(type_of(x.operands[0])) in (found.element, type_of(x.operands[0]))
         ):
             x = x.operands[0]
         return x
@@ -184,14 +224,21 @@ class _Printer:
             if number is not None:
                 return self._use(literal(number, t))
             text: str = loop.printer.expression(x, t)
-            return f"-({VALUES[self.mask]}){text}" if t is BOOL else text
+            return text
         if isinstance(loop.printer.type_of(x), Lanes):
             return f"({loop.index_of(x)}.first + {self._at(self._use('fg_iota_i64'), INT64, True)})"
         if isinstance(x, Variable):
-            return self._variable(x.name)
+            text = self._variable(x.name)
+            is_stored = t is BOOL and x.name not in loop.local
+            return self._use(f"fg_flags_{self.mask}({text})") if is_stored else text
         assert isinstance(x, Apply)
-        if x.word == "load":
-            return self._at(loop.address_of(x, t), t, True)
+        if x.word in ("load", "load_apart"):
+            place = loop.address_of(x, t)
+            index = loop.printer.signatures[x].args[1]
+            if x.word == "load" and index.is_partial:
+                count = self._count(loop.index_of(x.operands[1]))
+                return self._use(f"fg_loaded_{short(t)}({place} + {PART} * {self.step}, {count})")
+            return self._at(place, t, True)
         if x.word in ("low", "high"):
             place = PART if x.word == "low" else f"{PART} + {self.n_parts}"
             return self._variable(str(x.operands[0]), place)
@@ -199,32 +246,63 @@ class _Printer:
 
     def _word(self, x: Apply, t: Any) -> str:
         """A word at registers."""
-        word, args = x.word, [element_of(s) for s in self.loop.printer.signatures[x].args]
+        signature = self.loop.printer.signatures[x]
+        word, args = x.word, [*map(element_of, signature.args)]
+        if word == "present":
+            value = self._whole(x.operands[1], t)
+            if not signature.args[0].is_partial:
+                return value
+            mask = self._present(self.loop.index_of(x.operands[0]))
+            return self._chosen(t, mask, value, self._whole(x.operands[2], t))
+        if word == "load_where":
+            flag, other = map(self._whole, x.operands[2:4], args[2:4])
+            if signature.args[1].is_partial:
+                flag = f"{flag} & {self._present(self.loop.index_of(x.operands[1]))}"
+            place = f"{self.loop.place_of(x)} + {PART} * {self.step}"
+            return self._use(f"fg_where_{short(t)}({place}, {flag}, {other})")
+        if word == short(t):  # a flag as a number
+            one, zero = (f"{literal(k, t)} - ({self._held(t)}){{0}}" for k in (1, 0))
+            return self._chosen(t, self._whole(x.operands[0], args[0]), one, zero)
         if word.startswith("bitcast_"):
             source, target = short(args[0]), short(t)
             given = self._whole(x.operands[0], args[0])
             return f"FG_AS({self._held(t)}, {self._use(f'fg_bits_{source}_{target}')}, {given})"
-        if word == "select" or (word in _FUNCTIONS and t is not BOOL):
-            given = ", ".join(map(self._whole, x.operands, args))
-            function = _FUNCTIONS.get(word, "chosen")
-            return self._use(f"fg_{function}_{short(t)}({given})")
+        if word == "select":
+            return self._chosen(t, *map(self._whole, x.operands, args))
+        kind, wholes = short(args[0]), [*map(self._whole, x.operands, args)]
+        if args[0] is BOOL:
+            return f"({_joined(FLAG_OPERATORS[word], wholes)})"
+        if word in _COMPARISONS:
+            return self._use(compared(OPERATORS[word], wholes, kind))
+        if word == "muladd" or word not in _WORDS[short(t)[0]]:
+            function = "fused" if word == "muladd" else f"held_{word}"
+            return self._use(f"fg_{function}_{kind}({', '.join(wholes)})")
         texts = [self._text(y, s) for y, s in zip(x.operands, args, strict=True)]
         if word == "divide" and [*map(self._is_scalar, x.operands)] == [False, True]:
-            divisor = self.loop.divisor_of(texts[1], short(t))
-            return self._use(f"fg_over_{short(t)}({texts[0]}, {divisor})")
+            divisor = self.loop.divisor_of(texts[1], kind)
+            return self._use(f"fg_over_{kind}({texts[0]}, {divisor})")
         if all(map(self._is_scalar, x.operands)):
             # Operators take a number beside a register, but not two numbers.
-            texts[0] = self._whole(x.operands[0], args[0])
-        if t is BOOL and args[0] is not BOOL:
-            return f"FG_MASK({self._held(t)}, {f' {OPERATORS[word]} '.join(texts)})"
-        symbol = FLAG_OPERATORS[word] if t is BOOL else _SIGNS.get(word) or OPERATORS[word]
-        kind = short(t)
+            texts[0] = wholes[0]
+        symbol = _SIGNS.get(word) or OPERATORS[word]
         if kind[0] == "i" and symbol in "+-*":  # wraps around
             unsigned = self._use(f"(fg_held_u{kind[1:]})"), f"(u{VALUES[kind]})"
             flags = map(self._is_scalar, x.operands)
             texts = [unsigned[flag] + text for flag, text in zip(flags, texts, strict=True)]
             return f"({self._held(t)})({_joined(symbol, texts)})"
         return f"({_joined(symbol, texts)})"
+
+    def _chosen(self, t: Any, mask: str, a: str, b: str) -> str:
+        function = f"fg_either_{self.mask}" if t is BOOL else f"fg_chosen_{short(t)}"
+        return self._use(f"{function}({mask}, {a}, {b})")
+
+    def _present(self, index: str) -> str:
+        """The mask of the lanes that are there."""
+        return self._use(f"fg_there_{self.mask}({self._count(index)})")
+
+    def _count(self, index: str) -> str:
+        """How many lanes of a register and those behind it are there."""
+        return f"{index}.count - {PART} * {self.step}"
 
 
 def _joined(symbol: str, texts: Sequence[str]) -> str:

@@ -26,9 +26,15 @@ from funcgrad.compiler.native.types import (
     Vector,
     Words,
 )
-from funcgrad.interop.c import products
+from funcgrad.interop.c import products, registers
 from funcgrad.interop.c.formulas import VALUES, definition, number_text, wide
-from funcgrad.interop.c.functions import FIXED, OF_MEMORY, REGISTERS, scalar_function
+from funcgrad.interop.c.functions import (
+    FIXED,
+    OF_MEMORY,
+    REGISTERS,
+    register_function,
+    scalar_function,
+)
 from funcgrad.intrinsics import INTRINSICS
 
 _SHORT = {t: name for name, t in SCALARS.items()}
@@ -170,11 +176,15 @@ class Prelude:
             made = "union" if parts else "struct"
             self.need(name, f"typedef {made} {{ {held} x[{count}];{parts} }} {name};")
         elif stem in REGISTERS:
-            self.need(name, REGISTERS[stem].replace("NAME", kind).replace("BITS", kind[1:]))
+            self.need(name, register_function(stem, kind))
         elif stem in OF_MEMORY:
             self.need(name, OF_MEMORY[stem].replace("NAME", kind))
         elif stem in products.STEMS:
             self.need(name, products.definition(stem, kind))
+        elif kind in VALUES and stem.startswith("held_"):
+            found = registers.definition(stem.removeprefix("held_"), kind)
+            assert found is not None
+            self.need(name, found.text)
         elif kind in VALUES and stem.startswith("usual_"):
             self.need(name, definition(stem.removeprefix("usual_"), kind, True).text)
         elif kind in VALUES and stem:
