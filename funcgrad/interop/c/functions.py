@@ -146,7 +146,9 @@ static FG_INLINE fg_mask_NAME fg_there_NAME(int64_t n) {
 }""",
     "loaded": """\
 /* Neighbours, of which only some may be there; the others are 0. */
-static FG_INLINE fg_held_NAME fg_loaded_NAME(const fg_NAME *p, int64_t n) {
+static FG_INLINE fg_held_NAME fg_loaded_NAME(const fg_NAME *p, int64_t first, int64_t count) {
+    const int64_t n = count - first;
+    p += n > 0 ? first : 0;
 #ifdef FG_MASKS
     return (fg_held_NAME)FG_LOAD_KIND(fg_there_iBITS(n), p);
 #else
@@ -158,7 +160,9 @@ static FG_INLINE fg_held_NAME fg_loaded_NAME(const fg_NAME *p, int64_t n) {
 }""",
     "where": """\
 /* Those that a mask has; nothing else is read. */
-static FG_INLINE fg_held_NAME fg_where_NAME(const fg_NAME *p, fg_mask_iBITS m, fg_held_NAME a) {
+static FG_INLINE fg_held_NAME fg_where_NAME(const fg_NAME *p, int64_t first, fg_mask_iBITS m,
+                                            fg_held_NAME a) {
+    p += fg_any_iBITS(m) ? first : 0;
 #ifdef FG_MASKS
     return (fg_held_NAME)FG_PICK_KIND(a, m, p);
 #else
@@ -169,7 +173,9 @@ static FG_INLINE fg_held_NAME fg_where_NAME(const fg_NAME *p, fg_mask_iBITS m, f
 }""",
     "kept": """\
 /* The same, back. */
-static FG_INLINE void fg_kept_NAME(fg_NAME *p, int64_t n, fg_held_NAME a) {
+static FG_INLINE void fg_kept_NAME(fg_NAME *p, int64_t first, int64_t count, fg_held_NAME a) {
+    const int64_t n = count - first;
+    p += n > 0 ? first : 0;
 #ifdef FG_MASKS
     FG_STORE_KIND(p, fg_there_iBITS(n), a);
 #else

@@ -154,6 +154,7 @@ class _Printer:
         self.mask = f"i{width}"
         self.step = self._use(f"fg_count_{self.mask}")
         self.n_parts = f"{loop.count} / {self.step}"
+        self.first = f"{PART} * {self.step}"
 
     def _use(self, text: str) -> str:
         found: str = self.loop.printer.prelude.use(text)
@@ -169,11 +170,10 @@ class _Printer:
         if not name:
             assert isinstance(statement.value, Apply)
             to, value = self.loop.target_of(statement.value), statement.value
-            place = f"{to} + {PART} * {self.step}"
             store = f"{self._at(to, t)} = {{}};"
             if self.loop.printer.signatures[value].args[1].is_partial:
-                count = self._count(self.loop.index_of(value.operands[1]))
-                store = self._use(f"fg_kept_{short(t)}({place}, {count}, {{}});")
+                count = f"{self.loop.index_of(value.operands[1])}.count"
+                store = self._use(f"fg_kept_{short(t)}({to}, {self.first}, {count}, {{}});")
             row = self.loop.later(value, store, self._held(t), self.n_parts)
             return store.format(text) if row is None else f"{row}[{PART}] = {text};"
         if name in self.loop.local:
@@ -185,7 +185,7 @@ class _Printer:
 
     def _at(self, pointer: str, t: Any, is_read: bool = False) -> str:
         row = self._use(f"fg_row_{short(t)}")
-        return f"*({'const ' * is_read}{row} *)({pointer} + {PART} * {self.step})"
+        return f"*({'const ' * is_read}{row} *)({pointer} + {self.first})"
 
     def _variable(self, name: str, place: str = PART) -> str:
         text = self.loop.printer.name_of(name)
@@ -236,8 +236,8 @@ class _Printer:
             place = loop.address_of(x, t)
             index = loop.printer.signatures[x].args[1]
             if x.word == "load" and index.is_partial:
-                count = self._count(loop.index_of(x.operands[1]))
-                return self._use(f"fg_loaded_{short(t)}({place} + {PART} * {self.step}, {count})")
+                count = f"{loop.index_of(x.operands[1])}.count"
+                return self._use(f"fg_loaded_{short(t)}({place}, {self.first}, {count})")
             return self._at(place, t, True)
         if x.word in ("low", "high"):
             place = PART if x.word == "low" else f"{PART} + {self.n_parts}"
@@ -258,7 +258,7 @@ class _Printer:
             flag, other = map(self._whole, x.operands[2:4], args[2:4])
             if signature.args[1].is_partial:
                 flag = f"{flag} & {self._present(self.loop.index_of(x.operands[1]))}"
-            place = f"{self.loop.place_of(x)} + {PART} * {self.step}"
+            place = f"{self.loop.place_of(x)}, {self.first}"
             return self._use(f"fg_where_{short(t)}({place}, {flag}, {other})")
         if word == short(t):  # a flag as a number
             one, zero = (f"{literal(k, t)} - ({self._held(t)}){{0}}" for k in (1, 0))
@@ -298,11 +298,7 @@ class _Printer:
 
     def _present(self, index: str) -> str:
         """The mask of the lanes that are there."""
-        return self._use(f"fg_there_{self.mask}({self._count(index)})")
-
-    def _count(self, index: str) -> str:
-        """How many lanes of a register and those behind it are there."""
-        return f"{index}.count - {PART} * {self.step}"
+        return self._use(f"fg_there_{self.mask}({index}.count - {self.first})")
 
 
 def _joined(symbol: str, texts: Sequence[str]) -> str:
