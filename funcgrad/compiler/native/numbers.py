@@ -138,7 +138,7 @@ def _extreme(name: str, compare: _Operator, combine: _Operator) -> _Operator:
         if a.kind != "f":
             return either
         extreme = combine(either.bits(), compare(b, a).select(b, a).bits()).as_float()
-        return a.flag(f"fcmp uno {a}, {b.text}").select(a + b, extreme)
+        return a.isunordered(b).select(a + b, extreme)
 
     return emit
 

@@ -175,7 +175,11 @@ class Emitted:
 
     def isnan(self) -> Emitted:
         """Whether it is no number."""
-        return self.flag(f"fcmp uno {self}, {self.text}")
+        return self.isunordered(self)
+
+    def isunordered(self, other: Emitted) -> Emitted:
+        """Whether one of two is no number."""
+        return self.flag(f"fcmp uno {self}, {other.text}")
 
     def select(self, a: Any, b: Any, is_unpredictable: bool = False) -> Emitted:
         """``a`` where this flag is set, else ``b``; both are evaluated. One must be `Emitted`.

@@ -139,6 +139,9 @@ class Written(Emitted):
     def isnan(self) -> Written:
         return self.flag(f"{self.text} != {self.text}")
 
+    def isunordered(self, other: Emitted) -> Emitted:
+        return self.isnan() | other.isnan()
+
     def select(self, a: Any, b: Any, is_unpredictable: bool = False) -> Emitted:
         a = a if isinstance(a, Emitted) else b.constant(a)
         return a.made(f"{self.text} ? {a.text} : {a.constant(b).text}")
