@@ -200,6 +200,11 @@ def _copied(value: Any) -> Any:
         ) from None
 
 
+def _missing(tree: Any) -> Any:
+    """Stands for what takes trees apart where nothing may."""
+    return MISS
+
+
 class PyTreeDef:
     """The result of taking the leaves out of a pytree: its structure.
 
@@ -401,16 +406,18 @@ class PyTreeDef:
 
         It is known at once only of structures that are used often.
         """
+        found = self._taken(tree)
+        return found if found is not None and _leaf_types.issuperset(map(type, found)) else None
+
+    def _taken(self, tree: Any) -> list[Any] | None:
+        """The subtrees at the places of the leaves; ``None`` if that is not known at once."""
         take = self._take
         if take is None:
-            if self._build is None or not self._may_take():
+            if self._build is None:
                 return None
-            take = self._take = taker(self)
-        leaves = take(tree)
-        if leaves is MISS or not _leaf_types.issuperset(map(type, leaves)):
-            return None
-        found: list[Any] = leaves
-        return found
+            take = self._take = taker(self) if self._may_take() else _missing
+        found = take(tree)
+        return None if found is MISS else found
 
     def _may_take(self) -> bool:
         """Whether equal keys of its dicts are the same keys to a reader: not so for 1 and True."""
@@ -468,6 +475,9 @@ class PyTreeDef:
         Raises:
             TreeError: If this is no prefix of the tree, with the path where they differ.
         """
+        known = self._taken(tree)
+        if known is not None:
+            return known
         found: list[Any] = []
         pending = [(self, tree)]
         while pending:
