@@ -314,6 +314,37 @@ def test_forward_rules():
     assert ag.grad(lambda x: x * flat(x))(1.75) == 2.0
 
 
+def test_a_rule_is_asked_once_for_a_gradient_whatever_it_closes_over():
+    asked = []
+
+    def loss(x):
+        scale = np.sum(x)
+        scaled = primitive(lambda y: asked.append(1) or y * (1.0 if len(asked) < 9 else scale))
+        defvjp(scaled, lambda ans, y: lambda g: g * scale)
+        return np.sum(scaled(x))
+
+    def closing_over_numbers(x, factor=2.0):
+        scaled = primitive(lambda y: asked.append(1) or factor * y)
+        defvjp(scaled, lambda ans, y: lambda g: g * factor)
+        return np.sum(scaled(x[:2]) * scaled(x[1:]))
+
+    x = onp.array([1.0, 2.0, 3.0])
+    # The derivative with respect to what the rule closes over is that of the function, which is 0.
+    onp.testing.assert_allclose(ag.grad(loss)(x), [6.0, 6.0, 6.0])
+    del asked[:]
+    onp.testing.assert_allclose(ag.grad(closing_over_numbers)(x), [8.0, 16.0, 8.0])
+    assert len(asked) == 2
+    f = primitive(lambda x: onp.multiply(x, x))
+    defvjp(f, lambda ans, x: lambda g: 2 * g * x)
+    linear = fg.linearize(lambda x: np.sum(f(x)), x)[1]
+    onp.testing.assert_allclose(linear(onp.ones(3)), 12.0)
+    onp.testing.assert_allclose(ag.hessian(lambda x: np.sum(f(x)))(x), 2 * onp.eye(3))
+    wrong = primitive(lambda x: onp.multiply(x, x))
+    defvjp(wrong, lambda ans, x: lambda g: onp.ones(2))
+    with pytest.raises(fg.errors.FuncgradError, match="backward rule of <lambda>"):
+        ag.grad(lambda x: np.sum(wrong(x)))(x)
+
+
 def test_primitives_have_several_results_and_containers_as_arguments():
     split = primitive(lambda d: (d["a"] * 2, onp.exp(d["b"])))
     defvjp(split, lambda ans, d: lambda g: {"a": 2 * g[0], "b": g[1] * ans[1]})

@@ -9,10 +9,10 @@ written for them. Under `vmap` it is called once per example.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import update_wrapper
 from itertools import count
-from types import MethodType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any
 from weakref import WeakSet
 
@@ -21,16 +21,21 @@ import numpy as np
 from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.api.custom import custom_vjp
 from funcgrad.api.differentiation import jvp, vjp
-from funcgrad.api.rule_results import SymbolicZero
-from funcgrad.base.pytree import tree_leaves, tree_map
+from funcgrad.api.rule_results import Fit, SymbolicZero
+from funcgrad.base.pytree import tree_leaves, tree_map, tree_structure
+from funcgrad.core.avals import aval_of
+from funcgrad.core.observers import OBSERVED
+from funcgrad.core.trace import EVAL, current_trace, using_trace
 from funcgrad.errors import ArgumentError, FuncgradWarning, MissingRuleError
 from funcgrad.higher_order.closures import tracers_in
+from funcgrad.higher_order.linear_call import LinearCall
 from funcgrad.interop.autograd.boxes import Box, getval, isbox
 from funcgrad.interop.autograd.vector_spaces import VSpace, vspace
 from funcgrad.numpy.joining import stack
 from funcgrad.numpy.writable import unwrapped_in
 from funcgrad.primitives.objects import is_traced
 from funcgrad.transforms.batch import BatchTracer
+from funcgrad.transforms.linearize import LinearizeTrace, LinearizeTracer, TangentTracer
 
 Function = Callable[..., Any]
 __all__ = [
@@ -54,6 +59,7 @@ class Primitive:
         update_wrapper(self, fun, updated=())
         self.fun = fun
         self.vjps: Function | None = None
+        self.makers: Sequence[Function | None] | None = None  # what the user gave to make these
         self.jvps: Function | None = None
         self.by_argument: dict[int, Function | None] = {}
 
@@ -102,8 +108,108 @@ class Primitive:
         places = [i for i, argument in enumerate(args) if _is_traced(argument)]
         if not places:
             return self.fun(*args, **kwargs)
+        found = self._linearized(args, kwargs, places)
+        if found is not None:
+            return found
         call = _Call(self, args, kwargs, places)
         return call.function()(*(args[i] for i in places))
+
+    def _linearized(self, args: tuple[Any, ...], kwargs: dict[str, Any], places: list[int]) -> Any:
+        """The result in a derivative that is evaluated at once; ``None`` if that is another case.
+
+        There is nothing but numbers then, of which the rule makes one operation of the tape.
+        """
+        trace, makers = current_trace(), self.makers
+        if makers is None or type(trace) is not LinearizeTrace or trace.parent is not EVAL:
+            return None
+        tracers = [args[i] for i in places]
+        is_plain = all(type(x) is LinearizeTracer and x.owner is trace for x in tracers)
+        if not is_plain or OBSERVED.computed or not _hold_numbers((self.fun, *makers)):
+            return None
+        values = list(args)
+        for place, x in zip(places, tracers, strict=True):
+            values[place] = x.primal
+        with using_trace(EVAL):
+            ans = self.fun(*values, **kwargs)
+            is_array = isinstance(ans, np.ndarray | np.generic)
+            if not is_array or ans.dtype.kind not in "fc":
+                self.makers = None  # it gives something else: from now on the general way
+                return None
+            assert self.vjps is not None
+            pull = self.vjps(tuple(places), ans, tuple(values), kwargs)
+        rule = _Recorded(self, values, kwargs, places, pull, ans)
+        in_avals = tuple(x.aval for x in tracers)
+        operation = LinearCall(
+            f"tangent_{name_of(self.fun)}", rule.forward, rule.backward, 0, in_avals, rule.out_avals
+        )
+        tape = trace.tape
+        (dot,) = tape.process(operation, tuple(TangentTracer(tape, x.slot) for x in tracers))
+        return trace.pair(ans if ans.ndim else ans[()], dot)
+
+
+_NUMBERS = (
+    int, float, complex, str, np.ndarray, np.generic, np.ufunc, type(None), BuiltinFunctionType,
+)  # fmt: skip
+
+
+def _content_of(cell: CellType) -> Any:
+    """The value of a variable; the cell if there is none yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return cell
+
+
+def _hold_numbers(functions: Iterable[Any]) -> bool:
+    """Whether functions close over nothing but numbers and such functions: no traced values."""
+    pending, seen = list(functions), set()
+    while pending:
+        function = pending.pop()
+        if isinstance(function, Primitive):
+            if function.makers is None:
+                return False
+            found = [function.fun, *function.makers]
+        else:
+            found = list(map(_content_of, getattr(function, "__closure__", None) or ()))
+        for x in found:
+            if isinstance(x, FunctionType | Primitive):
+                if id(x) not in seen:
+                    seen.add(id(x))
+                    pending.append(x)
+            elif not isinstance(x, _NUMBERS):
+                return False
+    return True
+
+
+class _Recorded:
+    """One call at known numbers, as a linear function of tangents."""
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        values: Sequence[Any],
+        kwargs: dict[str, Any],
+        places: list[int],
+        pull: Function,
+        ans: Any,
+    ) -> None:
+        self.call = _Call(primitive, values, kwargs, places)
+        self.values = [values[i] for i in places]
+        self.pull = _Pull(pull, places, places)
+        self.out_avals = (aval_of(ans),)
+        self.fit = Fit(f"the backward rule of {name_of(primitive.fun)}", "cotangent")
+
+    def forward(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        return [jvp(self.call.function(), tuple(self.values), tuple(tangents))[1]]
+
+    def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        rows = zip(self.pull(cts[0]), self.values, self.call.places, strict=True)
+        return [
+            self.fit.leaves(ct, _LEAF, [aval_of(x)], f"args[{place}]")[0] for ct, x, place in rows
+        ]
+
+
+_LEAF = tree_structure(0.0)
 
 
 WITH_RULES: WeakSet[Primitive] = WeakSet()
@@ -322,14 +428,14 @@ def register_notrace(trace_type: Any, primitive_fun: Primitive) -> None:
     defjvp_argnums(primitive_fun, lambda argnums, gs, ans, args, kwargs: vspace(ans).zeros())
 
 
-def _takes_rules(fun: Any, what: str) -> bool:
+def _takes_rules(fun: Any, what: str, level: int = 3) -> bool:
     """Whether a function is a primitive; others keep the derivatives that they have, as there."""
     if isinstance(fun, Primitive):
         return True
     name = f"{type(fun).__name__} {name_of(fun)}"
     text = f"{what}: {name} is no primitive, so these rules have no effect: it keeps the "
     text += "derivatives that it has. Wrap it in primitive(...) to give it others."
-    warnings.warn(text, FuncgradWarning, stacklevel=4)
+    warnings.warn(text, FuncgradWarning, stacklevel=level)
     return False
 
 
@@ -356,8 +462,13 @@ def defvjp_argnums(fun: Primitive, vjpmaker: Function) -> None:
             of the result to those of the arguments ``argnums``.
     """
     if _takes_rules(fun, "defvjp_argnums"):
-        fun.vjps = vjpmaker
-        WITH_RULES.add(fun)
+        _give_vjps(fun, vjpmaker, (vjpmaker,))
+
+
+def _give_vjps(fun: Primitive, vjpmaker: Function, given: Sequence[Function | None]) -> None:
+    """Give a primitive a rule that was made of what the user has given."""
+    fun.vjps, fun.makers = vjpmaker, given
+    WITH_RULES.add(fun)
 
 
 def defvjp_argnum(fun: Primitive, vjpmaker: Function) -> None:
@@ -368,12 +479,18 @@ def defvjp_argnum(fun: Primitive, vjpmaker: Function) -> None:
         vjpmaker: ``vjpmaker(argnum, ans, args, kwargs)`` returns the function from the cotangent of
             the result to that of the argument.
     """
+    if _takes_rules(fun, "defvjp_argnum"):
+        _give_vjps(fun, _each(vjpmaker), (vjpmaker,))
+
+
+def _each(vjpmaker: Function) -> Function:
+    """The rule of several arguments, by that of one."""
 
     def of_many(argnums: Any, ans: Any, args: Any, kwargs: Any) -> Function:
         pulls = [vjpmaker(argnum, ans, args, kwargs) for argnum in argnums]
         return lambda g: [pull(g) for pull in pulls]
 
-    defvjp_argnums(fun, of_many)
+    return of_many
 
 
 def defvjp(fun: Primitive, *vjpmakers: Function | None, argnums: Any = None) -> None:
@@ -397,7 +514,8 @@ def defvjp(fun: Primitive, *vjpmakers: Function | None, argnums: Any = None) -> 
         pull: Function = maker(ans, *args, **kwargs)
         return pull
 
-    defvjp_argnum(fun, of_one)
+    if _takes_rules(fun, "defvjp"):
+        _give_vjps(fun, _each(of_one), vjpmakers)
 
 
 def defjvp_argnums(fun: Primitive, jvpmaker: Function) -> None:
@@ -408,7 +526,7 @@ def defjvp_argnums(fun: Primitive, jvpmaker: Function) -> None:
         jvpmaker: ``jvpmaker(argnums, gs, ans, args, kwargs)``: the tangent of the result for
             tangents ``gs`` of the arguments ``argnums``.
     """
-    if _takes_rules(fun, "defjvp_argnums"):
+    if _takes_rules(fun, "defjvp_argnums", 4):
         fun.jvps = jvpmaker
         WITH_RULES.add(fun)
 
