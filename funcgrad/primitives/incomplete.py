@@ -29,10 +29,16 @@ _SQRT_2PI = math.sqrt(2 * math.pi)
 _LARGE = 10.0
 
 
+def _times_exp(factor: Value, exponent: Value) -> Value:
+    """``factor * exp(exponent)``, also where the exponential alone would be too small."""
+    root = exp_.bind(exponent * 0.5)
+    return root * factor * root
+
+
 def gamma_density(a: Value, x: Value) -> Value:
     """``x**(a-1) exp(-x) / gamma(a)``, the derivative of gammainc in x."""
     plain = exp_.bind(xlogy.bind(a - 1, x) - x - lgamma.bind(a))
-    kernel = exp_.bind(-deviance.bind(a, x) - binet.bind(a)) * sqrt_.bind(a) / (_SQRT_2PI * x)
+    kernel = _times_exp(sqrt_.bind(a) / (_SQRT_2PI * x), -deviance.bind(a, x) - binet.bind(a))
     number = aval_of(x).dtype.type
     is_large = bitwise_and.bind(less.bind(number(_LARGE), a), less.bind(zero_of(x), x))
     return select.bind(is_large, kernel, plain)
@@ -48,7 +54,7 @@ def beta_density(a: Value, b: Value, x: Value) -> Value:
     number = aval_of(x).dtype.type
     is_inside = bitwise_and.bind(less.bind(zero_of(x), x), less.bind(x, number(1)))
     is_large = bitwise_and.bind(less.bind(number(2 * _LARGE), n), is_inside)
-    return select.bind(is_large, exp_.bind(stirling - away) * spread_, plain)
+    return select.bind(is_large, _times_exp(spread_, stirling - away), plain)
 
 
 # ------------------------------------------------------------------------- the shape of gammainc

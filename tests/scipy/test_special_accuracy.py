@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import funcgrad as fg
 from funcgrad.scipy import special
 from tests.scipy.record_special import RECORDED
 
@@ -42,3 +43,10 @@ def test_relative_error(name: str) -> None:
 def test_bounds_are_not_loose() -> None:
     for name, bound in WORSE.items():
         assert error_of(name) > bound / 10
+
+
+def test_densities_of_gammainc_reach_subnormal_numbers() -> None:
+    a, x = 51.79474679231202, 1.3894954943731388e-05
+    found = fg.grad(special.gammainc, argnums=1)(a, x)
+    assert found == pytest.approx(np.exp((a - 1) * np.log(x) - x - special.gammaln(a)), rel=1e-6)
+    assert 0 < found < np.finfo(float).tiny
