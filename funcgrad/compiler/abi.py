@@ -119,7 +119,8 @@ and of a strip in B and C, with the number of its columns."""
 
 TILE_WORDS = [
     "begin", "end", "rows", "strips", "columns", "terms", "blocks", "groups", "strip_groups",
-    "tile_rows", "tile_strips", *(f"{word}_{x}" for x in "abc" for word in ("slot", "offset")),
+    "tile_rows", "tile_strips", "panel",
+    *(f"{word}_{x}" for x in "abc" for word in ("slot", "offset")),
     "stride_a", "stride_b", "stride_c", "row_a", "row_c", "term_a", "term_b", "column_b",
     *(f"table_{x}" for x in TILE_TABLES), *SCRATCH_WORDS,
 ]  # fmt: skip
@@ -128,11 +129,12 @@ TILE_WORDS = [
 Element ``(o, i, j)`` of C is the sum over terms ``t`` of A's ``(o, i, t)`` times B's ``(o, t, j)``.
 Of each outer index ``o`` there are ``rows`` and ``strips``: a strip is a vector of neighbouring
 columns, or what is left of one. They are in ``groups`` of ``tile_rows``, each with ``strip_groups``
-of ``tile_strips``; ``begin <= unit < end`` of these are computed. Distances in bytes are multiples
-of ``stride_*`` (outer indices), ``row_*``, ``term_*`` and ``column_b``, where ``columns`` are
-counted in real numbers; or they stand in tables at ``table_*``, where each of ``blocks`` has
-``terms``. The units of a symmetric matrix are square, and those to the right of the diagonal are
-copied from those below it. The scratch memory is for the copy of a panel of B.
+of ``tile_strips``; ``begin <= unit < end`` of these are computed, ``panel`` strips at a time.
+Distances in bytes are multiples of ``stride_*`` (outer indices), ``row_*``, ``term_*`` and
+``column_b``, where ``columns`` are counted in real numbers; or they stand in tables at ``table_*``,
+where each of ``blocks`` has ``terms``. The units of a symmetric
+matrix are square, and those to the right of the diagonal are copied from those below it. The
+scratch memory is for the copy of a panel of B, and of a block of A.
 """
 
 SMALL_WORDS = [

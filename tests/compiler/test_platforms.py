@@ -113,7 +113,7 @@ def vectors(features: str) -> Iterator[tuple[str, Code]]:
     lanes = tiles.inner_shape(8, features).lanes
     shape = tiles.inner_shape(4, features)
     for kind in tiles.Kind:
-        form = tiles.Form(kind, *shape.fitted(shape.rows, 5), is_near=True)
+        form = tiles.Form(kind, *shape.fitted(shape.rows, 5)[:2], is_near=True)
         yield kind.value, assembled(tiles.Tiles.named("s", shape.lanes, form))
     for layout in (fourier.Layout(True, False), fourier.Layout(False, True)):
         kinds = fourier.Pass(8, False), fourier.Pass(3, True)

@@ -56,7 +56,7 @@ def form_of(letter: str, features: str, m: int, n: int, kind: Kind, **facts: boo
     """Tiles of matrices with so many rows and columns, the former taken as many at a time."""
     shape = shape_of(letter, features)
     strips = -(-n * (2 if letter in "cz" else 1) // shape.lanes)
-    return Form(kind, *shape.fitted(m, strips), **facts)
+    return Form(kind, *shape.fitted(m, strips)[:2], **facts)
 
 
 def multiply(
@@ -88,7 +88,8 @@ def multiply(
         kind = Kind.COLUMNS if trans[1] and unit == 1 else Kind.ROWS
         form = form_of(letter, features, shape.rows, n, kind)
     strips = -(-unit * n // shape.lanes)
-    tile = tile[0], tile[1] * form.vectors[0]
+    panel = min(form.vectors[0], max(strips, 1))
+    tile = tile[0], tile[1] * panel
     tiles = -(-m // tile[0]), max(-(-strips // tile[1]), 1)
     lane = DEPTH * (form.vectors[0] * shape.lanes + tile[0]) * a.real.itemsize
     scratch = np.full(lane, 255, np.uint8)  # NaN
@@ -106,6 +107,7 @@ def multiply(
         "strip_groups": tiles[1],
         "tile_rows": tile[0],
         "tile_strips": tile[1],
+        "panel": panel,
         "lane": lane,
         "row_a": steps[0][0],
         "term_a": steps[0][1],
@@ -169,13 +171,13 @@ def test_what_is_read_where_it_is_is_multiplied_as_copies_are(letter: str, featu
 def test_inner_loops_are_as_even_as_can_be() -> None:
     shape = inner_shape(4, "+avx512f")
     assert [shape.fitted(m, 8) for m in (0, 1, 3, 7, 8, 9, 100)] == [
-        (1, (8,)),
-        (1, (8,)),
-        (3, (8,)),
-        (7, (3, 2)),
-        (8, (3, 2)),
-        (5, (4,)),
-        (8, (3, 2)),
+        (1, (8,), 8),
+        (1, (8,), 8),
+        (3, (8,), 8),
+        (7, (3, 2), 3),
+        (8, (3, 2, 1), 3),
+        (5, (4,), 4),
+        (8, (3, 2, 1), 3),
     ]
 
 

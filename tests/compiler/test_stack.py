@@ -49,7 +49,7 @@ def routines(features: str) -> Iterator[tuple[str, Code]]:
         size = 4 if letter in "sc" else 8
         shape, doubles = tiles.inner_shape(size, features), tiles.inner_shape(8, features)
         for kind in tiles.Kind if letter in "sd" else (tiles.Kind.ROWS,):
-            form = tiles.Form(kind, *shape.fitted(shape.rows, 5), letter in "sd")
+            form = tiles.Form(kind, *shape.fitted(shape.rows, 5)[:2], letter in "sd")
             program = tiles.Tiles.named(letter, shape.lanes, form)
             yield f"{letter} {kind.value} tiles", assembled(program)
         if letter in "cz":

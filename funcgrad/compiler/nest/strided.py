@@ -111,7 +111,7 @@ class Strider(Letters):
     def _cost(self, letter: str, n_rows: int, free: int, copies: bool, b: View) -> float:
         vectors = -(-self.lengths[letter] * self.itemsize // VECTOR_BYTES)
         strips = vectors * free // max(self.lengths[letter], 1)
-        rows, (width, *_) = inner_shape(self.itemsize, NOMINAL).fitted(n_rows, strips)
+        rows, _, width = inner_shape(self.itemsize, NOMINAL).fitted(n_rows, strips)
         # Two loads and two products a cycle, a product every fourth in the same register.
         rate = min(2.0, rows * width / 4, 2 * rows * width / (rows + width))
         others = math.prod(self.lengths.values()) / self.lengths[letter]

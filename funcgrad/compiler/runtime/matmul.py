@@ -55,6 +55,7 @@ class Multiplication:
         scratch: What it needs memory for while it runs.
         form: The form of its tiles.
         tile: Rows and strips of a tile.
+        panel: Strips of a panel.
         parts: Ranges of its tiles, which may run at the same time.
         library: What computes it instead of tiles.
     """
@@ -63,6 +64,7 @@ class Multiplication:
     scratch: list[Value] = field(default_factory=list)
     form: Form | None = None
     tile: tuple[int, int] = (0, 0)
+    panel: int = 0
     parts: list[tuple[int, int]] = field(default_factory=list)
     library: Library | None = None
 
@@ -82,14 +84,15 @@ class Multiplication:
         work = outer * rows * strips * self._shape.lanes * self._unit * terms
         n_threads = threads_of_product(work, n_threads)
         is_mirrored, most = self._is_symmetric, self._shape.rows
-        at_once, widths = self._shape.fitted(most if is_mirrored else rows, strips)
+        at_once, widths, self.panel = self._shape.fitted(most if is_mirrored else rows, strips)
         if is_mirrored:
-            grain = math.lcm(most, self._shape.lanes * widths[0])
+            grain = math.lcm(most, self._shape.lanes * self.panel)
             size = _square_tile(outer, rows, self._most_rows, grain, n_threads)
             self.tile = size, size // self._shape.lanes
         else:
-            self.tile = self._tile((at_once, widths[0]), n_threads)
-        kind, is_near = self._kind, self._is_near and rows % at_once == 0
+            self.tile = self._tile((at_once, self.panel), n_threads)
+        kind = self._kind
+        is_near = self._is_near and rows % at_once == 0 and kind is not Kind.PLAIN
         self.form = Form(kind, at_once, widths, is_near, is_mirrored)
         n_tiles = outer * math.prod(self._grid)
         count = part_count(n_tiles, work, n_threads)
@@ -97,7 +100,7 @@ class Multiplication:
         self.parts = list(itertools.pairwise(bounds))
         if kind in (Kind.ROWS, Kind.COLUMNS):
             rows_of_block = self.tile[0] if self.form.is_near else 0
-            nbytes = DEPTH * (widths[0] * self._shape.lanes + rows_of_block) * self._itemsize
+            nbytes = DEPTH * (self.panel * self._shape.lanes + rows_of_block) * self._itemsize
             self.scratch = [lanes_of(n_threads, count, nbytes)]
 
     @property
@@ -140,7 +143,9 @@ class Multiplication:
             return Kind.ROWS
         if self.node.layouts[1].is_transposed:
             return Kind.COLUMNS
-        return Kind.PLAIN if self.node.sizes[1] <= MOST_PLAIN else Kind.ROWS
+        _, m, n, k = self.node.sizes
+        is_small = n * k * self._itemsize <= machine.CACHES[0][0]
+        return Kind.PLAIN if is_small or m <= MOST_PLAIN else Kind.ROWS
 
     @property
     def _is_near(self) -> bool:
@@ -235,7 +240,7 @@ class Multiplication:
         _, rows, strips, terms = self._counts
         words = {
             "rows": rows, "strips": strips, "terms": terms,
-            "tile_rows": self.tile[0], "tile_strips": self.tile[1],
+            "tile_rows": self.tile[0], "tile_strips": self.tile[1], "panel": self.panel,
             "groups": self._grid[0], "strip_groups": self._grid[1],
         }  # fmt: skip
         for name, x in zip("abc", (*node.operands, whole(node.out)), strict=True):

@@ -54,15 +54,18 @@ class Shape:
     rows: int
     sums: int
 
-    def fitted(self, rows: int, vectors: int) -> tuple[int, tuple[int, ...]]:
-        """The rows of an inner loop for so many of them, and the vectors of whole and last panels.
+    def fitted(self, rows: int, vectors: int) -> tuple[int, tuple[int, ...], int]:
+        """The rows of inner loops for so many, the vectors that they have, and those of a panel.
 
-        As even as can be: so there is one inner loop, or two, and little is computed in vain.
+        As even as can be: little is computed in vain. Products of many rows share a program.
         """
-        at_once = _even(rows, self.rows)
-        width = _even(vectors, min(self.sums // at_once, SHORT_AXIS))
+        at_once = _even(rows, self.rows) if rows < FEW * self.rows else self.rows
+        most = min(self.sums // at_once, SHORT_AXIS)
+        width = _even(vectors, most)
+        if at_once == self.rows:
+            return at_once, tuple(range(most, 0, -1)), width
         left = vectors % width
-        return at_once, (width, left) if left else (width,)
+        return at_once, (width, left) if left else (width,), width
 
 
 def _even(count: int, most: int) -> int:
@@ -105,7 +108,7 @@ class Form:
     Attributes:
         kind: Where B is read.
         rows: Rows of the inner loop.
-        vectors: Vectors of a panel, and of the last one if that has fewer.
+        vectors: Vectors that panels have.
         is_near: Whether rows of A are neighbours, and multiples of those of the inner loop: if
             there are copies of B's panels, there is one of a block of A, too, by terms.
         is_mirrored: Whether the result is symmetric: half of the tiles are copies.
@@ -368,7 +371,7 @@ class Tiles(Program):
             own = self.let(a + in_a), self.let(b + in_b), c
             adds, s = self.let(p > 0), self.let(strip)
             if self.has_block:
-                copy = self.let(panel + self.form.vectors[0] * self.lanes * DEPTH * self.size)
+                copy = self.let(panel + self.words["panel"] * (self.lanes * DEPTH * self.size))
                 self.pack_block(copy, own[0], k, (first, end))
                 own = copy, *own[1:]
 
@@ -381,7 +384,7 @@ class Tiles(Program):
 
             widths = self.form.vectors
             with self.repeat(s < last):
-                chosen = call("select", last - s >= widths[0], widths[0], widths[-1])
+                chosen = self.let(call("minimum", last - s, self.words["panel"]))
                 self.by_number(chosen, {v: partial(run, v) for v in widths}, widths[-1])
 
     def mirror(
