@@ -171,6 +171,15 @@ static FG_INLINE fg_held_NAME fg_where_NAME(const fg_NAME *p, int64_t first, fg_
     return a;
 #endif
 }""",
+    "each": """\
+/* Elements so many bytes from a place. */
+static FG_INLINE fg_held_NAME fg_each_NAME(const fg_NAME *p, fg_held_i64 at) {
+    fg_held_NAME r = {0};
+    FG_UNROLL
+    for (int k = 0; k < fg_count_NAME; k++)
+        ((fg_NAME *)&r)[k] = *(const fg_NAME *)((const char *)p + ((const fg_i64 *)&at)[k]);
+    return r;
+}""",
     "kept": """\
 /* The same, back. */
 static FG_INLINE void fg_kept_NAME(fg_NAME *p, int64_t first, int64_t count, fg_held_NAME a) {

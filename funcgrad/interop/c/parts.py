@@ -102,6 +102,8 @@ def _fits(loop: Loop, x: Expression, t: Any, width: int) -> bool:
         return t is not BOOL and (is_load or isinstance(x.operands[0], Variable))
     if x.word == "present":
         return all(_fits(loop, y, t, width) for y in x.operands[1:])
+    if x.word in ("load_each", "load_run"):
+        return t is not BOOL and width == 64 and _fits(loop, x.operands[1], INT64, width)
     if x.word == "load_where":
         flag, other = x.operands[2:4]
         return t is not BOOL and _fits(loop, flag, BOOL, width) and _fits(loop, other, t, width)
@@ -254,6 +256,10 @@ class _Printer:
                 return value
             mask = self._present(self.loop.index_of(x.operands[0]))
             return self._chosen(t, mask, value, self._whole(x.operands[2], t))
+        if word in ("load_each", "load_run"):
+            pointer = self.loop.printer.expression(x.operands[0], signature.args[0])
+            at = self._whole(x.operands[1], INT64)
+            return self._use(f"fg_each_{short(t)}({pointer}, {at})")
         if word == "load_where":
             flag, other = map(self._whole, x.operands[2:4], args[2:4])
             if signature.args[1].is_partial:
