@@ -8,15 +8,14 @@ places in memory and scalars are words of the step's arguments; so kernels serve
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
-import numpy as np
-
 from funcgrad.compiler import machine
-from funcgrad.compiler.loops.language import Expression, Number, Variable, applied, call, equal
+from funcgrad.compiler.loops.language import Expression, Variable, call, equal
 from funcgrad.compiler.nest.accumulate import Accumulator
 from funcgrad.compiler.nest.arrange import is_on
+from funcgrad.compiler.nest.columns import Columns
 from funcgrad.compiler.nest.fuse import Group, LoopNest
 from funcgrad.compiler.nest.gathers import Gathers
 from funcgrad.compiler.nest.guards import Guards
@@ -24,7 +23,7 @@ from funcgrad.compiler.nest.iteration import Access, Span, Vectors
 from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, value_of
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
-from funcgrad.compiler.nest.plan import Plan, is_function, width
+from funcgrad.compiler.nest.plan import Plan, is_function
 from funcgrad.compiler.nest.tiles import TransposedTiles
 from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Split, Unswitcher
 from funcgrad.compiler.nest.vectorize import has_rows_at_once, vectors_of
@@ -103,7 +102,9 @@ class _Writer:
 
     def _finished(self) -> Kernel:
         plan, first = self.plan, self.plan.first
-        is_parallel = bool(plan.batch) or not self.crossing or first is plan.row[0]
+        is_parallel = (
+            bool(plan.batch) or not (self.crossing or self.columns.folds) or first is plan.row[0]
+        )
         each = len(plan.accesses) + machine.FUNCTION * sum(map(is_function, self.nodes))
         return self.source.kernel(
             first.size if first is not None else 1,
@@ -119,8 +120,9 @@ class _Writer:
         self.folds: dict[Node, Accumulator] = {
             node: Accumulator(self.source, node.form, node.out.dtype, f"a{i}")
             for i, node in enumerate(self.nodes)
-            if isinstance(node, Fold)
+            if isinstance(node, Fold) and plan.kind(node) != "column"
         }
+        self.columns = Columns(plan)
         for body, vectors in zip(plan.bodies, self.vectors, strict=True):
             for node in body:
                 if plan.kind(node) in ("inner", "total"):
@@ -131,8 +133,6 @@ class _Writer:
         self.carried |= {worst: worst for worst, _ in self.gathers.watched.values()}
         # Folds that carry something from one outer iteration to the next.
         self.crossing = [n for n in self.folds if plan.kind(n) != "inner"]
-        # Columns of float64: blocks of rows are summed beside the result and then added to it.
-        self.blocks = [n for n in plan.sums if self._is_beside(n) and n.out.dtype == np.float64]
 
     def _batch(self) -> None:
         """All of the space, or of one element of the batch."""
@@ -147,55 +147,17 @@ class _Writer:
             with self.source.blocks("t", 0, row.end, TILE) as (row.begin, row.end):
                 self._rows()
             return
+        self.columns.start()
         for node in self.crossing:
-            if self.plan.kind(node) == "column":
-                self._over_row(self._start_column, node)
-            else:
-                self.folds[node].start()
+            self.folds[node].start()
         self._rows()
+        self.columns.end()
         for node in self.crossing:
-            if self.plan.kind(node) == "column":
-                if self._is_beside(node) and node not in self.blocks:
-                    self._over_row(self._end_column, node)
-            else:
-                self.space.store(self.plan.outs[node], self.folds[node].result())
-
-    def _start_column(self, node: Node) -> None:
-        access = self.plan.sums[node]
-        is_wider = access.dtype != node.out.dtype
-        zero = Number(0.0) if is_wider else self.folds[node].zero
-        self.space.store(access, zero)
-        if node in self.blocks:
-            self.space.store(self.plan.outs[node], zero)
-
-    def _is_beside(self, node: Node) -> bool:
-        """Whether a column fold accumulates beside its result."""
-        return self.plan.sums[node] is not self.plan.outs[node]
-
-    def _end_block(self, node: Node) -> None:
-        total, block = (self.space.load(a) for a in (self.plan.outs[node], self.plan.sums[node]))
-        self.space.store(self.plan.outs[node], total + block)
-        self.space.store(self.plan.sums[node], self.folds[node].zero)
-
-    def _end_column(self, node: Node) -> None:
-        total = self.space.load(self.plan.sums[node])
-        self.space.store(self.plan.outs[node], call("f32", total))
-
-    def _over_row(self, body: Callable[[Node], None], node: Node) -> None:
-        """A statement for every element of a column fold."""
-        loop = self.plan.row[-1]
-        steps = {loop.steps[access] for access in (self.plan.outs[node], self.plan.sums[node])}
-        vectors = None
-        if steps == {1}:
-            count = machine.VECTORS * machine.VECTOR_BYTES // width([node.out.dtype])
-            vectors = Vectors(count, count)
-        span, outer = (loop.begin, loop.end), self.plan.row[:-1]
-        with self.space.inside(outer), self.space.elements(span, vectors):
-            body(node)
+            self.space.store(self.plan.outs[node], self.folds[node].result())
 
     def _rows(self) -> None:
         """The outer loops, and what is in them."""
-        if not (self.blocks and self.plan.outer):
+        if not (self.columns.blocks and self.plan.outer):
             with self.space.inside(self.plan.outer[:-1]):
                 with self.space.inside(self.plan.outer[-1:]):
                     self._row()
@@ -209,8 +171,7 @@ class _Writer:
         ):
             with self.space.over(loop, block):
                 self._row()
-            for node in self.blocks:
-                self._over_row(self._end_block, node)
+            self.columns.end_block()
 
     def _row(self) -> None:
         """One row, pass by pass."""
@@ -380,10 +341,7 @@ class _Writer:
                 continue
             value = self._name(node, loaded, node.operands[0])
             if plan.kind(node) == "column":
-                access = plan.sums[node]
-                value = value if access.dtype == node.out.dtype else call("f64", value)
-                step = applied(node.form.step, [self.space.load(access), value])
-                self.space.store(access, step)
+                self.columns.step(node, value)
             else:
                 lanes = self.space.index_of(plan.row[-1]) if self.space.in_vectors else None
                 self.folds[node].step(value, lanes)

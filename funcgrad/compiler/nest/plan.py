@@ -258,9 +258,9 @@ class Plan:
         self.only_written = {access.value for access in self.outs.values()} - read
 
     def _column_access(self, node: Node) -> Access:
-        """Accumulator of a column fold: the result, or float64 memory for sums of floats."""
+        """The memory that rows are folded into: the result, or float64 for sums of floats."""
         assert isinstance(node, Fold)
-        if not is_accurate(node):
+        if not is_accurate(node) or self.row_vectors is not None:
             return self.outs[node]
         shape = tuple(self.shape[a] for a in self.order[self.n_outer :])
         memory = layout.Value(shape, np.dtype(np.float64))
@@ -395,10 +395,12 @@ class Plan:
         (loop,) = self.row
         full = [node for node in self.nodes if self.is_full(node)]
         if any(isinstance(node, Guard | Pick) for node in full) or not all(
-            self.kind(n) == "inner" and is_across(n) for n in self.nodes if isinstance(n, Fold)
+            self.kind(n) in ("inner", "column") and is_across(n)
+            for n in self.nodes
+            if isinstance(n, Fold)
         ):
             return None
-        written = [self.outs[n] for n in full if n in self.outs and not isinstance(n, Fold)]
+        written = [self.outs[n] for n in full if n in self.outs and self.kind(n) != "inner"]
         touched = [access for node in full for access in self.read(node)]
         dtypes = {x.dtype for node in full for x in (*node.operands, node.out)}
         if any(access.strides[loop.axis] != 1 for access in written):

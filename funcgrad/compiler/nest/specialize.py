@@ -121,7 +121,7 @@ def _written_axis(
     if is_small and _is_read_whole(group, axis, readers):
         return None
     is_short_sum = is_small and _is_folded(group, axis)
-    is_worth_it = is_short_sum or (len(space) > 1 and _is_worth_it(group, axis))
+    is_worth_it = is_short_sum or (len(space) > 1 and _is_worth_it(group, axis, is_inner))
     return axis if is_worth_it else None
 
 
@@ -137,9 +137,11 @@ def _is_folded(group: Group, axis: int) -> bool:
     return any(isinstance(node, Fold) and axis in node.form.axes for node in group.nodes)
 
 
-def _is_worth_it(group: Group, axis: int) -> bool:
+def _is_worth_it(group: Group, axis: int, is_inner: bool) -> bool:
     read = [value for node in group.nodes for value in values_read(node)]
     is_assembled = any(isinstance(value.maker, Copies) for value in read)
+    # There are no vectors of few rows, but of their columns.
+    is_of_columns = is_inner and math.prod(group.space) < machine.SEVERAL * group.space[axis]
     for node in group.nodes:
         if node.space != group.space:
             continue
@@ -147,7 +149,7 @@ def _is_worth_it(group: Group, axis: int) -> bool:
             return True
         if isinstance(node, Fold) and axis not in node.form.axes:
             is_computed = any(isinstance(x, View) and x.value.maker for x in node.operands)
-            if is_computed or group.space[axis] <= machine.FEW:
+            if (is_computed and not is_of_columns) or group.space[axis] <= machine.FEW:
                 return True  # a few results, or what they are made of, would be kept in memory
         # Rows at computed places are read row by row. Rows of whole vectors are vectors, unless
         # their elements would be put together first.
