@@ -31,10 +31,14 @@ from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import TILE_TABLES, TILE_WORDS
 from funcgrad.compiler.loops.language import Expression, Variable, call, equal, of
 from funcgrad.compiler.loops.library.elements import Program
-from funcgrad.compiler.machine import FEW, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES
+from funcgrad.compiler.machine import FEW, SEVERAL, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES
 
 DEPTH = SUM_BLOCK // 2
 """Greatest length of a block of terms that are at even distances."""
+
+AHEAD = SEVERAL
+"""Rows between what is read of B where it is and what is fetched: with half as many, products took
+up to a tenth longer, with more as long."""
 
 _GIVEN, _RESULT, _PANELS, _TABLES = range(1, 5)
 """Scopes of memory: of A and B, C, the copy of a panel, and tables."""
@@ -57,15 +61,15 @@ class Shape:
     def fitted(self, rows: int, vectors: int) -> tuple[int, tuple[int, ...], int]:
         """The rows of inner loops for so many, the vectors that they have, and those of a panel.
 
-        As even as can be: little is computed in vain. Products of many rows share a program.
+        As even as can be: little is computed in vain. Products of other columns, and of many rows,
+        share a program.
         """
         at_once = _even(rows, self.rows) if rows < FEW * self.rows else self.rows
-        most = min(self.sums // at_once, SHORT_AXIS)
-        width = _even(vectors, most)
-        if at_once == self.rows:
-            return at_once, tuple(range(most, 0, -1)), width
-        left = vectors % width
-        return at_once, (width, left) if left else (width,), width
+        widths = [min(self.sums // at_once, SHORT_AXIS)]
+        while widths[-1] > 1:
+            widths.append(-(-widths[-1] // 2))
+        even = _even(vectors, widths[0])
+        return at_once, tuple(widths), even if even in widths else widths[0]
 
 
 def _even(count: int, most: int) -> int:
@@ -170,9 +174,10 @@ class Tiles(Program):
         terms = self.words["terms"]
         if self.is_tabled:
             return self.entry("blocks", p, 0), self.entry("blocks", p, 1), terms
-        first = self.let(p * (DEPTH // self.unit))
+        most = DEPTH // self.unit
+        first = self.let(p * most)
         in_a, in_b = (first * self.words[f"term_{x}"] for x in "ab")
-        return in_a, in_b, self.let(call("minimum", terms - first, DEPTH // self.unit))
+        return in_a, in_b, self.let(call("minimum", terms - first, most))
 
     def strips(self, s: Expression, vectors: int) -> _Strips:
         """The vectors of the columns of a panel."""
@@ -215,9 +220,9 @@ class Tiles(Program):
                 moves = [self.entry("terms", t, q) for q in range(2)]
             scope = _PANELS if self.has_copies else _GIVEN
             panel = [self.let(call("load", call("offset", x, moves[1]), i, scope)) for x, i in b]
-            if self.form.kind is Kind.PLAIN:  # the next panel is on its way
-                at = call("offset", b[0][0], moves[1])
-                for v in range(len(b), 2 * len(b)):
+            if self.form.kind is Kind.PLAIN:  # rows that follow are on their way
+                at = call("offset", b[0][0], moves[1] + steps[1] * AHEAD)
+                for v in range(len(b)):
                     self.evaluate(call("prefetch", call("advance", at, v * self.lanes), 0))
             for r, (x, i) in enumerate(a):
                 at = call("offset", x, moves[0])
@@ -371,7 +376,8 @@ class Tiles(Program):
             own = self.let(a + in_a), self.let(b + in_b), c
             adds, s = self.let(p > 0), self.let(strip)
             if self.has_block:
-                copy = self.let(panel + self.words["panel"] * (self.lanes * DEPTH * self.size))
+                line = self.words["panel"] * (self.lanes * self.size)
+                copy = self.let(panel + line * DEPTH)
                 self.pack_block(copy, own[0], k, (first, end))
                 own = copy, *own[1:]
 
@@ -384,7 +390,10 @@ class Tiles(Program):
 
             widths = self.form.vectors
             with self.repeat(s < last):
-                chosen = self.let(call("minimum", last - s, self.words["panel"]))
+                left = self.let(call("minimum", last - s, self.words["panel"]))
+                chosen = of(widths[-1])
+                for v in widths[-2::-1]:
+                    chosen = self.let(call("select", left >= v, of(v), chosen))
                 self.by_number(chosen, {v: partial(run, v) for v in widths}, widths[-1])
 
     def mirror(
