@@ -21,6 +21,9 @@ _SPAN = 2 * DEPTH
 _STEPS = 4
 """Rows of b that are added to sums in memory between loads and stores of these."""
 
+_MOST_READ = 64
+"""Rows of a up to which a copy of b takes longer than it saves."""
+
 _TILE = """\
 /* A part of a product: ROWS rows of a, and columns of b, COUNT registers of them; fewer at ends. */
 static void fg_tileCOUNT_NAME(fg_NAME *c, int64_t c_step, const char *a, int64_t row_step,
@@ -75,7 +78,7 @@ static void fg_line_NAME(fg_NAME *c, const char *a, int64_t step, const char *b,
 
 _PRODUCT = """\
 /* Products of matrices: sizes, and for a, b and c the slot, the offset and the distances.
-   Terms and columns of b are copied first, to be near. */
+   Terms and columns of b are copied first, to be near, but for whole registers of few rows. */
 static int64_t fg_product_NAME(int64_t *slots, const int64_t *w) {
     enum { most = WIDTH / PARTS, depth = DEPTH / PARTS };
     fg_REAL near[depth * PARTS * WIDTH];
@@ -89,7 +92,8 @@ static int64_t fg_product_NAME(int64_t *slots, const int64_t *w) {
             for (int64_t term = 0; term < w[3] || term == 0; term += depth) {
                 const int64_t n = w[2] - first < most ? w[2] - first : most;
                 const int64_t n_terms = w[3] - term < depth ? w[3] - term : depth;
-                for (int64_t p = 0; p < n_terms; p++) {
+                const bool is_read = IS_READ;
+                for (int64_t p = 0; p < n_terms && !is_read; p++) {
                     fg_REAL *row = near + p * PARTS * WIDTH;
                     const char *from = b + (term + p) * w[12] + first * w[13];
                     const int64_t step = w[13];
@@ -113,12 +117,17 @@ static int64_t fg_product_NAME(int64_t *slots, const int64_t *w) {
                     const char *x = a + i * w[7] + term * w[8];
                     for (int64_t part = 0; part < PARTS; part++, x += sizeof(fg_REAL)) {
                         const fg_REAL *y = near + part * WIDTH;
+                        int64_t line = PARTS * WIDTH;
+                        if (is_read) {
+                            y = (const fg_REAL *)(b + term * w[12] + first * w[13]);
+                            line = w[12] / (int64_t)sizeof(fg_REAL);
+                        }
                         const bool more = term + part > 0;
                         if (2 * PARTS * n <= WIDTH)
-                            fg_tile1_REAL(to, PARTS * w[2], x, w[7], w[8], y, PARTS * WIDTH, n_rows,
+                            fg_tile1_REAL(to, PARTS * w[2], x, w[7], w[8], y, line, n_rows,
                                           n_terms, PARTS * n, more);
                         else
-                            fg_tile2_REAL(to, PARTS * w[2], x, w[7], w[8], y, PARTS * WIDTH, n_rows,
+                            fg_tile2_REAL(to, PARTS * w[2], x, w[7], w[8], y, line, n_rows,
                                           n_terms, PARTS * n, more);
                     }
                 }
@@ -134,6 +143,11 @@ if (w[1] == 1 && w[13] == (int64_t)sizeof(fg_REAL)) {
         }"""
 """One row of real numbers times rows that lie in memory."""
 
+_IS_READ = """\
+w[13] == (int64_t)sizeof(fg_REAL) && w[1] <= MOST
+                                     && (n == most || 2 * n == most)"""
+"""Rows of real numbers are read where they are, as the process does with few rows of a."""
+
 STEMS = frozenset(("tile1", "tile2", "line", "product"))
 """The stems of the functions' names."""
 
@@ -148,7 +162,7 @@ def definition(stem: str, name: str) -> str:
         text = _line()
     else:
         text = _product(name)
-    sizes = {"ROWS": _ROWS, "DEPTH": DEPTH, "SPAN": _SPAN, "STEPS": _STEPS}
+    sizes = {"ROWS": _ROWS, "DEPTH": DEPTH, "SPAN": _SPAN, "STEPS": _STEPS, "MOST": _MOST_READ}
     words = {word: str(size) for word, size in sizes.items()}
     return _filled(text, words | {"REAL": _REAL.get(name, name), "NAME": name})
 
@@ -209,6 +223,7 @@ def _product(name: str) -> str:
     words = {
         "COPY": copies,
         "PLACES": places,
+        "IS_READ": "false" if is_complex else _IS_READ,
         "PARTS": str(1 + is_complex),
         "WIDTH": "(2 * fg_count_REAL)",
     }
