@@ -39,6 +39,7 @@ LIBRARY = "one for every library that the system has"
 USE = "what is in use at this moment"
 
 TABLES = {
+    "api.branching._assigned": WEAK,
     "api.compilation._ALL": WEAK,
     "api.sparse_derivatives._COLORINGS": WEAK,
     "compiler.native.llvm._HELPERS": DTYPES,

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from funcgrad.compiler.loops.library.tiles import DEPTH
+from funcgrad.compiler.machine import CACHES
+from funcgrad.compiler.runtime.matmul import MOST_PLAIN
 
 _ROWS = 6
 """Rows of a tile: with its columns, two registers long, sums fill most of the registers."""
@@ -20,9 +22,6 @@ _SPAN = 2 * DEPTH
 
 _STEPS = 4
 """Rows of b that are added to sums in memory between loads and stores of these."""
-
-_MOST_READ = 64
-"""Rows of a up to which a copy of b takes longer than it saves."""
 
 _TILE = """\
 /* A part of a product: ROWS rows of a, and columns of b, COUNT registers of them; fewer at ends. */
@@ -144,9 +143,10 @@ if (w[1] == 1 && w[13] == (int64_t)sizeof(fg_REAL)) {
 """One row of real numbers times rows that lie in memory."""
 
 _IS_READ = """\
-w[13] == (int64_t)sizeof(fg_REAL) && w[1] <= MOST
-                                     && (n == most || 2 * n == most)"""
-"""Rows of real numbers are read where they are, as the process does with few rows of a."""
+w[13] == (int64_t)sizeof(fg_REAL) && (n == most || 2 * n == most) &&
+                                     (w[1] <= MOST || w[2] * w[3] * w[13] <= CACHED)"""
+"""Rows of real numbers are read where they are as the process does: by few rows of a, or if b is
+small."""
 
 STEMS = frozenset(("tile1", "tile2", "line", "product"))
 """The stems of the functions' names."""
@@ -162,7 +162,8 @@ def definition(stem: str, name: str) -> str:
         text = _line()
     else:
         text = _product(name)
-    sizes = {"ROWS": _ROWS, "DEPTH": DEPTH, "SPAN": _SPAN, "STEPS": _STEPS, "MOST": _MOST_READ}
+    sizes = {"ROWS": _ROWS, "DEPTH": DEPTH, "SPAN": _SPAN, "STEPS": _STEPS}
+    sizes |= {"MOST": MOST_PLAIN, "CACHED": CACHES[0][0]}
     words = {word: str(size) for word, size in sizes.items()}
     return _filled(text, words | {"REAL": _REAL.get(name, name), "NAME": name})
 
