@@ -170,7 +170,7 @@ def _kind(result: Function) -> Callable[[Function], Function]:
 
 
 @_kind
-def creating(found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def creating(found: Any, *_: Any) -> Any:
     """Functions that make a new array in row-major order, also of no axes."""
     if isinstance(found, np.ndarray | Tracer) and found.dtype != float0:
         return WritableArray(strong(found), ROW_MAJOR)
@@ -194,7 +194,7 @@ def alike(found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 @_kind
-def reading(found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def reading(found: Any, *_: Any) -> Any:
     """Functions whose results NumPy makes read-only."""
     return made(found, refusal=READ_ONLY)
 

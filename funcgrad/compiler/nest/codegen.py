@@ -72,12 +72,12 @@ class _Writer:
         self.vectors = [
             None if is_small else vectors_of(plan, body, is_inner) for body in plan.bodies
         ]
-        self.splits = [*map(self._split, plan.bodies, self.vectors)]
-        self.is_jammed = self._has_rows_at_once(is_inner)
         self.space.declare(plan.first, plan.only_written)
         self.tiles.declare()
         self.guards.declare()
         self.gathers.declare()
+        self.splits = [*map(self._split, plan.bodies, self.vectors)]
+        self.is_jammed = self._has_rows_at_once(is_inner)
         self._accumulators()
         with self.space.inside(plan.batch):
             self._batch()
