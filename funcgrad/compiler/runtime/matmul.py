@@ -177,10 +177,11 @@ class Multiplication:
 
     @property
     def _most_rows(self) -> int:
-        """Rows of A of which a block of terms stays in the second cache."""
+        """Rows of A of which a block of terms stays in the second cache, also beside its copy."""
         tables = self.node.tables
         depth = min(self.node.sizes[-1], DEPTH) if tables is None else len(tables.distances[-1])
-        return max(TILE_BYTES // max(depth * self.node.out.dtype.itemsize, 1), self._shape.rows)
+        nbytes = TILE_BYTES // 2 if tables is None and self._is_near else TILE_BYTES
+        return max(nbytes // max(depth * self.node.out.dtype.itemsize, 1), self._shape.rows)
 
     def _tile(self, grain: tuple[int, int], n_threads: int) -> tuple[int, int]:
         """Rows and strips of tiles: some tiles for every thread, yet few copies of B.
