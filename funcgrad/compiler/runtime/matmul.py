@@ -99,10 +99,10 @@ class Multiplication:
         bounds = [n_tiles * i // count for i in range(count + 1)]
         self.parts = list(itertools.pairwise(bounds))
         if kind in (Kind.ROWS, Kind.COLUMNS):
-            nbytes = min(terms * self._unit, DEPTH) * self.panel * self._shape.lanes * self._itemsize
+            numbers = self.panel * self._shape.lanes
+            nbytes = min(terms * self._unit, DEPTH) * numbers * self._itemsize
             if self.form.is_near:  # a block of A is behind a panel
-                numbers = self.panel * self._shape.lanes + self.tile[0]
-                nbytes = DEPTH * numbers * self._itemsize
+                nbytes = DEPTH * (numbers + self.tile[0]) * self._itemsize
             self.scratch = [lanes_of(n_threads, count, nbytes)]
 
     @property
