@@ -16,6 +16,7 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad import lax
 from tests.compiler.plans import steps_of
+from tests.test_length import calls
 
 STEPS = 7
 Body = Callable[..., Any]
@@ -216,3 +217,19 @@ def test_products_are_computed_where_assembled_arrays_have_them() -> None:
     for donated in ((), (0,)):
         found = fg.jit(of_itself, donate_argnums=donated)(x.copy(), square)
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_branches_in_branches_are_searched_once() -> None:
+    def nested(depth: int) -> Body:
+        if not depth:
+            return lambda i, xs: [fnp.at(x)[i].set(1.0) for x in xs]
+        inner = nested(depth - 1)
+        return lambda i, xs: lax.cond(i > depth, lambda ys: inner(i, ys), lambda ys: ys, xs)
+
+    def planned(depth: int) -> int:
+        given = np.int64(3), [np.zeros(500) for _ in range(6)]
+        return calls(lambda: fg.jit(nested(depth)).lower(*given).as_text())
+
+    planned(4)  # what is done once
+    low, middle, high = map(planned, (2, 3, 4))
+    assert high - middle <= 1.3 * (middle - low)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from funcgrad.compiler.machine import CACHES, KERNEL_NODES, SEVERAL, VECTOR_BYTES
@@ -27,6 +28,7 @@ from funcgrad.compiler.nest.registers import is_small
 from funcgrad.compiler.nest.unswitch import keeps_elements
 
 NOTHING: Mapping[Value, Value] = {}
+Changes = Callable[[nodes.Node], list[tuple[Value, Value]]]
 
 
 def read_first(graph: nodes.Graph, groups: Sequence[Group]) -> list[Group]:
@@ -75,11 +77,12 @@ def reuse_inputs(graph: nodes.Graph, groups: Sequence[Group], donated: Sequence[
             free.setdefault((value.shape, value.dtype), []).append(value)
     home = {node: i for i, group in enumerate(groups) for node in group.nodes}
     readers = nodes.readers_of(home)
+    changes = _changed_once()
     shapes = graph.out_shapes or [out.shape for out in graph.outputs]
     for out, shape in zip(graph.outputs, shapes, strict=True):
         i = home[out.maker]
         candidates = free.get((shape, out.dtype), [])
-        changed = [value for value, changes in _changed(out.maker) if changes is out]
+        changed = [value for value, made in changes(out.maker) if made is out]
         if changed:
             candidates = [value for value in candidates if value in changed]
         elif not isinstance(out.maker, nodes.Point):
@@ -151,6 +154,11 @@ def _changed(node: nodes.Node) -> Iterator[tuple[Value, Value]]:
         yield x.value, node.out
 
 
+def _changed_once() -> Changes:
+    """`_changed`, found once for every node: loops and branches search all of their bodies."""
+    return cache(lambda node: [*_changed(node)])
+
+
 def _started_from(loop: nodes.Loop) -> Iterator[tuple[Value, Value]]:
     """Starts of loops, and results that may have the same memory.
 
@@ -158,19 +166,17 @@ def _started_from(loop: nodes.Loop) -> Iterator[tuple[Value, Value]]:
     others take turns with another array unless every iteration changes a part of them.
     """
     read = Counter(x.value for x in loop.operands if isinstance(x, View))
+    origins_of = _origins(loop.bodies[-1])
     for carry in loop.carries:
-        start = carry.initial.outer
+        start, following = carry.initial.outer, carry.next
         if carry.final is None or read[start] != 1 or is_small(start):
             continue  # small ones have variables instead
-        if loop.length is not None and not _changes_a_part(loop.bodies[-1], carry):
+        if loop.length is not None and (
+            type(following.maker) is nodes.Point or carry.now not in origins_of(following)
+        ):
             continue
         if _becomes(carry.start, whole(carry.final)):
             yield start, carry.final
-
-
-def _changes_a_part(body: nodes.Graph, carry: nodes.Carry) -> bool:
-    """Whether an iteration makes what it carries by changes of parts of it alone."""
-    return type(carry.next.maker) is not nodes.Point and carry.now in _origins(body, carry.next)
 
 
 def _given_up(branch: nodes.Branch) -> Iterator[tuple[Value, Value]]:
@@ -178,26 +184,29 @@ def _given_up(branch: nodes.Branch) -> Iterator[tuple[Value, Value]]:
     around = {link.inner: link.outer for link in branch.links if link.inner.maker is None}
     read = Counter(x.value for x in branch.operands if isinstance(x, View))
     taken: set[Value] = set()
+    searches = [(body, _origins(body)) for body in branch.bodies]
     for k, out in enumerate(branch.outs):
-        origins = [_origins(body, body.outputs[k]) for body in branch.bodies]
+        if is_small(out):
+            continue  # small ones have variables instead
+        origins = [origins_of(body.outputs[k]) for body, origins_of in searches]
         for now in (
             x for x in origins[0] if x in around and all(x in others for others in origins)
         ):
             value = around[now]
-            if read[value] != 1 or value in taken or is_small(value):
-                continue  # small ones have variables instead
-            if (value.shape, value.dtype) == (out.shape, out.dtype):
+            is_free = read[value] == 1 and value not in taken
+            if is_free and (value.shape, value.dtype) == (out.shape, out.dtype):
                 taken.add(value)
                 yield value, out
                 break
 
 
-def _origins(graph: nodes.Graph, value: Value) -> list[Value]:
-    """Inputs of a graph that become one of its results by changes of what is in their memory.
+def _origins(graph: nodes.Graph) -> Callable[[Value], list[Value]]:
+    """A function that finds the inputs of a graph that become a result by changes in their memory.
 
     Other readers are done before: they read the same elements, or make something small.
     """
-    readers = nodes.readers_of(graph.nodes)
+    readers = cache(lambda: nodes.readers_of(graph.nodes))
+    changes = _changed_once()
 
     def is_left(x: Value, maker: nodes.Node) -> bool:
         most = math.prod(x.shape) // SEVERAL
@@ -205,24 +214,27 @@ def _origins(graph: nodes.Graph, value: Value) -> list[Value]:
             node is maker
             or _reads_plainly(node, x)
             or all(math.prod(out.shape) <= most for out in node.outs)
-            for node in readers[x]
+            for node in readers()[x]
         )
 
-    while value.maker is not None:
-        maker = value.maker
-        if type(maker) is nodes.Point:
-            read = dict.fromkeys(x.value for x in maker.operands if isinstance(x, View))
-            return [
-                x
-                for x in read
-                if x.maker is None and _becomes(whole(x), whole(value))
-                if _reads_plainly(maker, x) and is_left(x, maker)
-            ]
-        found = [x for x, changes in _changed(maker) if changes is value and is_left(x, maker)]
-        if not found:
-            return []
-        value = found[0]
-    return [value]
+    def origins_of(value: Value) -> list[Value]:
+        while value.maker is not None:
+            maker = value.maker
+            if type(maker) is nodes.Point:
+                read = dict.fromkeys(x.value for x in maker.operands if isinstance(x, View))
+                return [
+                    x
+                    for x in read
+                    if x.maker is None and _becomes(whole(x), whole(value))
+                    if _reads_plainly(maker, x) and is_left(x, maker)
+                ]
+            found = [x for x, out in changes(maker) if out is value and is_left(x, maker)]
+            if not found:
+                return []
+            value = found[0]
+        return [value]
+
+    return origins_of
 
 
 def given_by(branch: nodes.Branch, graph: nodes.Graph) -> dict[Value, Value]:
@@ -231,9 +243,10 @@ def given_by(branch: nodes.Branch, graph: nodes.Graph) -> dict[Value, Value]:
     That is so where what is around the branch has given up the input, so that both have one memory.
     """
     around = {link.inner: link.outer for link in branch.links}
+    origins_of = _origins(graph)
     found = {}
     for out in graph.outputs:
-        for now in _origins(graph, out):
+        for now in origins_of(out):
             if now in around and around[now].home is around[out].home:
                 found[out] = now
     return found
@@ -335,13 +348,14 @@ def _replace_elements(
     outputs: Collection[Value],
 ) -> None:
     """Compute carried values of loops in place, where their old elements are."""
+    changes = _changed_once()
     used = {v for node in home for v in (*nodes.values_read(node), *node.outs) if v.is_stored}
     is_near = sum(value.nbytes for value in used) <= CACHES[1][0]
     for now, following in replaced.items():
-        out = _before_changes(following)
+        out = _before_changes(following, changes)
         if math.prod(now.shape) <= SEVERAL or not isinstance(out.maker, nodes.Point):
             continue  # these few have variables instead
-        versions = _versions(now, out.maker, readers, home)
+        versions = _versions(now, out.maker, readers, home, changes)
         last = versions[-1]
         if is_near and not _ends_with_vectors(now) and not keeps_elements(out.maker, last):
             continue  # both stay in the cache anyway
@@ -356,6 +370,7 @@ def _versions(
     node: nodes.Node,
     readers: Mapping[Value, list[nodes.Node]],
     home: Mapping[nodes.Node, int],
+    changes: Changes,
 ) -> list[Value]:
     """A carried value, and what changes of parts make of it in its memory, until a node reads it.
 
@@ -364,7 +379,7 @@ def _versions(
     for value in nodes.values_read(node):
         versions = [value]
         while (maker := versions[0].maker) is not None:
-            found = [x for x, y in _changed(maker) if y is versions[0]]
+            found = [x for x, y in changes(maker) if y is versions[0]]
             if not found or any(home[reader] > home[maker] for reader in readers[found[0]]):
                 break
             versions.insert(0, found[0])
@@ -373,10 +388,10 @@ def _versions(
     return [now]
 
 
-def _before_changes(value: Value) -> Value:
+def _before_changes(value: Value, changes: Changes) -> Value:
     """The value of which another one is made by changes of parts, all in its memory."""
     while value.maker is not None:
-        found = [x for x, y in _changed(value.maker) if y is value and x.home is value.home]
+        found = [x for x, y in changes(value.maker) if y is value and x.home is value.home]
         if not found:
             break
         value = found[0]
