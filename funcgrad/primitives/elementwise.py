@@ -755,12 +755,12 @@ def _times_log(n: int, power_of_x: Value, x: Value, y: Value) -> Value:
 @functools.lru_cache(1024)
 def power_log(n: int) -> Smooth:
     """``x**y log(x)**n`` for ``n > 0``, given ``x**y``, ``x`` and ``y``; 0 where ``x**y`` is 0."""
-    code = "log({1})" if n == 1 else f"pow(log({{1}}), {n}.0)"
+    code = product_of("log({1})", n) if n <= MOST_FACTORS else f"pow(log({{1}}), {n}.0)"
     return Smooth(
         f"power_log{n}",
         _zero_where_zero(lambda power_of_x, x, y: power_of_x * np.log(x) ** n, 1),
         _power_slopes(n),
-        f"select({{0}} == 0, {{0}}, {{0}} * {code})",
+        f"select({{0}} == 0, {{0}}, {{0}} * ({code}))",
         **_POWER,
     )
 

@@ -9,6 +9,7 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.scipy.signal
+from funcgrad.compiler.machine import SHORT_AXIS
 from tests.compiler.plans import steps_of
 
 RNG = np.random.default_rng(0)
@@ -25,13 +26,27 @@ def test_pairs_of_points(d: int) -> None:
     """No array with the coordinates of all pairs is stored, for sums over either point."""
     x, y = RNG.normal(size=(30, d)), RNG.normal(size=(40, d))
     gradient = fg.jit(fg.grad(kernels, argnums=(0, 1)))
-    if d <= 5:  # beyond, one kernel would be too large
+    if d <= SHORT_AXIS:
         assert f"[30,40,{d}]" not in steps_of(gradient.lower(x, y).as_text())
     apart = x[:, None] - y[None]
     slopes = -apart * np.exp(-0.5 * np.sum(apart**2, -1))[..., None]
     found = gradient(x, y)
     np.testing.assert_allclose(found[0], slopes.sum(1), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(found[1], -slopes.sum(0), rtol=1e-12, atol=1e-13)
+
+
+def test_more_than_one_kernel_holds() -> None:
+    """Rows of eight with more operations than a kernel has are columns in several kernels."""
+
+    def loss(x: Any, y: Any) -> Any:
+        apart = x[:, None] - y[None]
+        far, turn = np.sum(apart**2, -1), np.sin(np.sum(apart**3, -1))
+        return np.sum(np.exp(-far) + turn / (1 + far) + np.sum(np.tanh(apart), -1))
+
+    x, y = RNG.normal(size=(30, 8)), RNG.normal(size=(40, 8))
+    gradient = fg.jit(fg.grad(loss, argnums=(0, 1)))
+    assert "[30,40,8]" not in steps_of(gradient.lower(x, y).as_text())
+    fg.test_util.check_grads(loss, (x[:3], y[:2]), 1, modes=("rev",))
 
 
 def test_parts_that_are_results_too() -> None:

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
+from funcgrad.compiler.native.elementary import emit
+from funcgrad.compiler.native.llvm import F64, Function, Module
+from funcgrad.compiler.native.scalars import Builder
 from funcgrad.compiler.native.vecmath import FORMULAS
 from tests.numerics.elementary import DOMAINS, TWO, function, sample, worst
 from tests.primitives.test_formulas import CASES
@@ -33,6 +36,16 @@ def test_errors(name: str, dtype: Any) -> None:
     assert found.dtype == dtype
     error, place = worst(name, found, args)
     assert error <= BOUNDS.get(name, 1.5), f"{error} ulp at {place}"
+
+
+def test_powers_of_one_number_share_its_logarithm() -> None:
+    module = Module()
+    builder = Builder(module, Function("kernel", F64, [F64, F64, F64]))
+    x, y, z = builder.arguments("fff")
+    powers = [emit("pow", x, y), emit("pow", x, z), emit("pow", x, y)]
+    builder.end(f"ret {powers[0]}")
+    assert module.n_calls == {"log_of_base.f64": 1, "pow.rest.f64": 2}
+    assert powers[2] is powers[0]
 
 
 def test_rare_arguments_among_others() -> None:

@@ -66,6 +66,13 @@ def vector_of(element: Type, count: int) -> Type:
     return found
 
 
+def structure_of(types: Sequence[Type]) -> Type:
+    """The type of what a function returns that has several values of as many elements."""
+    found = Type(f"{{ {', '.join(map(str, types))} }}")
+    found.count = types[0].count
+    return found
+
+
 I1, I8, I16, I32, I64 = map(integer, (1, 8, 16, 32, 64))
 F32, F64 = Type("float", "f32", 32), Type("double", "f64", 64)
 POINTER, VOID = Type("ptr", "p0", 64), Type("void")

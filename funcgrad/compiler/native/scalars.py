@@ -328,9 +328,11 @@ class Builder:
         block: The block that is written.
         numbers: The scalars of vectors that are made of one, by the names of these.
         line: Metadata of instructions: the statement that they are of, if that is to be known.
+        shares: Whether equal calls of formulas are one here; compilers of C find them.
     """
 
     block: Block
+    shares = True
 
     def __init__(self, module: Module, function: Function) -> None:
         self.module = module
@@ -371,6 +373,20 @@ class Builder:
             self.known[key] = make()
             self.block = here
         return self.known[key]
+
+    def once_here(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Make something once for all of this block.
+
+        Args:
+            key: The name of what is made.
+            make: Appends the instructions.
+        """
+        if not self.shares:
+            return make()
+        name = key, self.block
+        if name not in self.known:
+            self.known[name] = make()
+        return self.known[name]
 
     def do(self, text: str) -> None:
         """Append an instruction that has no value."""

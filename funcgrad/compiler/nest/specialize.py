@@ -114,9 +114,6 @@ def _written_axis(
         return None
     if rows_of(group):
         return None  # several rows are one, of whole vectors
-    n_repeated = sum(len(node.space) > axis for node in group.nodes)
-    if len(group.nodes) + n_repeated * (space[axis] - 1) > machine.KERNEL_NODES:
-        return None
     is_small = is_inner and max(space) <= machine.SHORT_AXIS
     if is_small and _is_read_whole(group, axis, readers):
         return None

@@ -203,6 +203,7 @@ class Writer(Builder):
 
     value: type[Written] = Written
     rare_type = "int64_t"
+    shares = False
 
     def __init__(self, is_of_lanes: bool, name: str) -> None:
         self.module = cast(Any, _Helpers())

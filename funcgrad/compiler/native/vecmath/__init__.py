@@ -20,7 +20,7 @@ from funcgrad.compiler.native.vecmath.exponentials import cosh, exp, exp2, expit
 from funcgrad.compiler.native.vecmath.gamma import digamma, lgamma, trigamma
 from funcgrad.compiler.native.vecmath.gaussian import erf, erfc
 from funcgrad.compiler.native.vecmath.logarithms import acosh, asinh, atanh, log, log1p, log2, log10
-from funcgrad.compiler.native.vecmath.powers import cbrt, hypot, pow
+from funcgrad.compiler.native.vecmath.powers import cbrt, hypot, log_of_base, pow, power_by_log
 from funcgrad.compiler.native.vecmath.trigonometric import acos, asin, atan, atan2, cos, sin, tan
 
 _FORMULAS: dict[str, Callable[..., Any]] = {
@@ -35,3 +35,7 @@ _FORMULAS: dict[str, Callable[..., Any]] = {
 
 FORMULAS = {(name, width): formula for name, formula in _FORMULAS.items() for width in (32, 64)}
 """Formulas by function and width."""
+
+SHARED = {"pow": (log_of_base, power_by_log)}
+"""Formulas in two parts: the numbers that all calls with one first operand share, and the function
+of the operands and these."""

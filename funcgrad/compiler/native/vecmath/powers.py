@@ -116,22 +116,23 @@ def _short_log(x: Any) -> Any:
     )
 
 
-def _magnitude(digits: int, a: Any, y: Any) -> Any:
-    """``a ** y`` for ``a >= 0``."""
+def log_of_base(x: Any) -> tuple[Any, ...]:
+    """``log |x|`` in parts, of 64 bits: what all powers of one number have in common."""
+    digits, a = x.width, x.widened().absolute()
     regular = (a > 0) & (a < arithmetic.INF)
     safe = regular.select(a, 1.0)
-    log, log_low = (_short_log(safe), None) if digits == 32 else _log_in_parts(safe)
-    log = regular.select(log, (a == 0).select(a.constant(-arithmetic.INF), a))
-    product = log * y
-    if log_low is None:
-        return exp_of_sum(digits, product, a.constant(0.0))
-    rest = log.fma(y, -product) + log_low * y
-    return exp_of_sum(digits, product, (rest.absolute() < 1).select(rest, 0.0))
+    log, *low = (_short_log(safe),) if digits == 32 else _log_in_parts(safe)
+    return regular.select(log, (a == 0).select(a.constant(-arithmetic.INF), a)), *low
 
 
 @arithmetic.by_double
-def pow(digits: int, x: Any, y: Any) -> Any:
-    value = _magnitude(digits, x.absolute(), y)
+def power_by_log(digits: int, x: Any, y: Any, *log: Any) -> Any:
+    """``x ** y`` from what `log_of_base` gives for ``x``."""
+    product, rest = log[0] * y, x.constant(0.0)
+    if digits == 64:
+        rest = log[0].fma(y, -product) + log[1] * y
+        rest = (rest.absolute() < 1).select(rest, 0.0)
+    value = exp_of_sum(digits, product, rest)
     whole = y.rint() == y
     half = y * 0.5
     odd = whole & (half.rint() != half)
@@ -139,3 +140,7 @@ def pow(digits: int, x: Any, y: Any) -> Any:
     value = ((x < 0) & (x > -arithmetic.INF) & ~whole).select(arithmetic.NAN, value)
     one = (y == 0) | (x == 1) | ((x == -1) & (y.absolute() == arithmetic.INF))
     return one.select(1.0, value)
+
+
+def pow(x: Any, y: Any) -> Any:
+    return power_by_log(x, y, *log_of_base(x))
