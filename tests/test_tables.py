@@ -79,7 +79,7 @@ TABLES = {
     "interop.autograd.extend.WITH_RULES": WEAK,
     **{
         f"interop.jax.primitives.{name}": "one rule for every primitive that a library defines"
-        for name in ("BATCHERS", "IMPLS", "JVPS", "LOWERINGS", "TRANSPOSES", "TYPES")
+        for name in ("BATCHERS", "JVPS", "LOWERINGS", "TRANSPOSES")
     },
     "interop.jax.vmappables._RULES": "one for every class that a program maps by rules of its own",
     "interop.numba.installing._installed": "one patch",
@@ -132,6 +132,7 @@ RESULTS = {
     "distributed.processes._address": DTYPES,
     "distributed.processes._alone": "labels of axes in the text of a program",
     "base.namespaces._names_in_source": IMPORT,
+    "interop.jax.arrays._of_any": "methods of the class of arrays",
     "interop.jax.widths._chosen_rules": "generators of random bits, each with two flags",
     "reports._mention_once": "one for every folder of kernels",
     "primitives.quadrature.unit_legendre": "the rules that modules ask for while they are imported",

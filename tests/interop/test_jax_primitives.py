@@ -195,14 +195,77 @@ print("done")
 """
 
 
+DERIVED = """
+import inspect
+
+class Scaled(Primitive):
+    def impl(self, x, *, by):
+        return x * by
+    def abstract_eval(self, x, *, by):
+        return x, jax.extend.core.no_effects
+
+scaled_p = Scaled("scaled")
+ad.deflinear(scaled_p, lambda ct, by: [scaled_p.bind(ct, by=by)])
+x = jnp.arange(6.0).reshape(2, 3)
+print(scaled_p.bind(2.0, by=3.0), jax.grad(lambda x: scaled_p.bind(x, by=3.0) ** 2)(2.0),
+      scaled_p.abstract_eval(jax.typeof(x), by=1)[1] == frozenset())
+
+program = jax.make_jaxpr(lambda x: (x @ x.T, x[:, 1:], jnp.concatenate([x, x]), x.reshape(6),
+                                    lax.pad(x, 0.0, [(1, 0, 0), (0, 2, 0)])))(x)
+shown = {name: value for eqn in program.eqns for name, value in eqn.params.items()}
+print(*(shown[n] for n in ("dimension_numbers", "start_indices", "dimension", "new_sizes",
+                           "padding_config")))
+for eqn in program.eqns:
+    with jax.extend.source_info_util.user_context(eqn.source_info.traceback):
+        params = eqn.primitive.get_bind_params(eqn.params)
+        eqn.primitive.bind(*(jnp.ones(v.aval.shape) for v in eqn.invars), **params)
+make = jax.extend.core.gensym()
+assert make(jax.typeof(x)) is not make(jax.typeof(x))
+names = jax.extend.core.unsafe_get_axis_names_DO_NOT_USE
+jax.vmap(lambda x: print(names()) or x, axis_name="i")(x)
+from jax._src.interpreters.batching import BatchTracer
+kinds = jax.interpreters.partial_eval.DynamicJaxprTracer, BatchTracer
+at = lambda x, i: lax.dynamic_slice_p.bind(x, i, i, slice_sizes=(1, 1))
+print(jax.jit(at)(x, 1), lax.concatenate_p.bind(x, x, dimension=0).shape,
+      lax.dynamic_update_slice_p.bind(x, x[:1], 1, 0)[1])
+jax.vmap(jax.jit(lambda x: print(*(isinstance(x, kind) for kind in kinds)) or x))(x)
+
+kept = vars(jnp)  # of libraries that copy all names
+assert kept["ones"] is jnp.ones and kept["linalg"] is jnp.linalg and "jit" in jax.__dict__
+draws = [name for name, _ in inspect.getmembers(jax.random, inspect.isfunction)]
+assert {"normal", "choice", "split"} <= set(draws), draws
+kind = type(x)
+are = {name for name, value in inspect.getmembers(kind) if isinstance(value, property)}
+assert {"T", "at", "dtype", "ndim", "shape", "size"} <= are, are
+print(jax.vmap(kind.sum)(x), jax.jit(kind.__mul__)(x, x).sum(), kind.max(x))
+for sum_of in (lambda: x + x[0, :2], lambda: x @ x):
+    try:
+        sum_of()
+    except TypeError as error:
+        assert isinstance(error, ValueError)
+print(jax.ShapeDtypeStruct(((2,), (3, 1)), float).shape)
+"""
+
+DERIVED_SAY = """\
+6.0 36.0 True
+(((1,), (0,)), ((), ())) (0, 1) 0 (6,) ((1, 0, 0), (0, 2, 0))
+['i']
+[[4.]] (4, 3) [0. 1. 2.]
+True False
+[ 3. 12.] 55.0 5.0
+((2,), (3, 1))
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "says"),
     [
         (RULES, RULES_SAY),
         (PROGRAMS, "{ lambda a:~f64[] .\n    b:f64[] = power_of[n=2] a\n  in (b,) }\n"),
         (TYPES, "done\n"),
+        (DERIVED, DERIVED_SAY),
     ],
-    ids=["rules", "programs", "types"],
+    ids=["rules", "programs", "types", "derived"],
 )
 def test_programs(code: str, says: str) -> None:
     done = subprocess.run(

@@ -11,7 +11,7 @@ import inspect
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from types import FunctionType, MethodType
+from types import FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
 from typing import Any, cast
 
 import numpy as np
@@ -26,6 +26,7 @@ from funcgrad.base.pytree import is_tree_node, register_pytree_node, tree_map
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import INT64, UINT64, check_dtype
+from funcgrad.errors import ShapeError
 from funcgrad.interop.jax.devices import NamedSharding, Sharding, SingleDeviceSharding
 from funcgrad.interop.jax.places import Labels, note, resolved
 from funcgrad.interop.jax.shards import Shard, shards_of
@@ -49,12 +50,38 @@ from funcgrad.primitives.elementwise import Convert
 from funcgrad.primitives.objects import HoldsArray, StandsForArray, unwrapped
 
 
+@functools.cache
+def _of_any(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that is taken from the class: traced values have their own of that name."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(self, Tracer):
+            return getattr(self, method.__name__)(*args, **kwargs)
+        return method(self, *args, **kwargs)
+
+    return call
+
+
+_METHODS = (FunctionType, MethodDescriptorType, WrapperDescriptorType)
+
+
 class _Kind(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("jax.Array is no function: arrays are made by jax.numpy.array and others.")
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return type.__instancecheck__(cls, instance) or isinstance(instance, Tracer | HoldsArray)
+
+
+def _of_class(cls: _Kind, name: str) -> Any:
+    found = type.__getattribute__(cls, name)
+    if name.startswith("__array_") or not isinstance(found, _METHODS):  # NumPy's own protocols
+        return found
+    return _of_any(found)
+
+
+_Kind.__getattribute__ = _of_class  # type: ignore[assignment, method-assign]
 
 
 class Array(np.ndarray, metaclass=_Kind):
@@ -176,6 +203,14 @@ class Array(np.ndarray, metaclass=_Kind):
     def delete(self) -> None:
         """Give the memory away: from here on only the shape and the dtype can be asked for."""
         self.__class__ = DeletedArray
+
+
+_PROPERTIES = ("T", "dtype", "imag", "itemsize", "mT", "nbytes", "ndim", "real", "shape", "size")
+"""Attributes that are properties of ``jax.Array``, as programs that read the class expect."""
+
+for _name in _PROPERTIES:
+    _of_ndarray = getattr(np.ndarray, _name)
+    setattr(Array, _name, property(_of_ndarray.__get__, _of_ndarray.__set__))
 
 
 class DeletedArray(Array):
@@ -356,7 +391,10 @@ def _operator(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
             if self.weak_type or getattr(other, "weak_type", False):
                 made = adopt(function(other, self) if is_reflected else function(self, other))
                 return weakly_of(made, (self, other))
-            return adopt(of_ndarrays(self, other))
+            try:
+                return adopt(of_ndarrays(self, other))
+            except ValueError as error:  # shapes that do not fit: a TypeError in JAX
+                raise ShapeError(str(error)) from None
 
     return compute
 
@@ -696,6 +734,18 @@ class Adopted:
 
     def __repr__(self) -> str:
         return repr(self._original)
+
+
+def as_function(value: Any) -> Any:
+    """An adopted function as one of Python's, which programs tell from other objects."""
+    if type(value) is not Adopted:
+        return value
+
+    @functools.wraps(value)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return value(*args, **kwargs)
+
+    return call
 
 
 _FOLLOWING = {function: Adopted(function, keeps_weak=True) for function in _FUNCTIONS.values()}

@@ -38,16 +38,29 @@ class Module(ModuleType):
         if name.startswith("__"):
             raise AttributeError(f"module {path!r} has no attribute {name!r}", name=name)
         value = _found(path, name)
-        vars(self)[name] = value
+        setattr(self, name, value)
         return value
 
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """All names with their values: programs that copy them have asked for none before."""
+        for name in dir(self):
+            getattr(self, name)
+        return asked_for(self)
+
     def __dir__(self) -> list[str]:
-        listed = {*vars(self), *SOURCES.get(self.__name__, _NONE).names()}
+        listed = {*asked_for(self), *SOURCES.get(self.__name__, _NONE).names()}
         known = NAMES.get(self.__name__, "*").split()
         return sorted(n for n in listed if n.startswith("_") or n in known or "*" in known)
 
 
 _NONE = Source({})
+
+
+def asked_for(module: ModuleType) -> dict[str, Any]:
+    """The names that a module has found already, with their values."""
+    found: dict[str, Any] = vars(ModuleType)["__dict__"].__get__(module)
+    return found
 
 
 def _found(path: str, name: str) -> Any:
@@ -120,7 +133,7 @@ class Finder(MetaPathFinder, Loader):
         source = SOURCES.get(module.__name__, _NONE)
         own = {k: v for k, v in source.own.items() if k.startswith("__")}
         listed = [n for n in source.names() if not n.startswith("_")]
-        vars(module).update(own, __all__=listed)
+        asked_for(module).update(own, __all__=listed)
         if module.__name__ == "jax":
             _read_environment()
 

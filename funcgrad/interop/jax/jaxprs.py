@@ -18,6 +18,7 @@ import numpy as np
 from funcgrad import extend, lax
 from funcgrad.api import custom, staging
 from funcgrad.base.pytree import tree_flatten, tree_map, tree_unflatten
+from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.printer import Names, format_program
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate
@@ -61,9 +62,23 @@ _NAMES = {
 _FUNCTIONS = {"and": "bitwise_and", "not": "bitwise_not", "or": "bitwise_or", "xor": "bitwise_xor"}
 """Functions of `funcgrad.lax` that are not called as JAX's primitives are."""
 
+_OPERANDS: dict[str, Callable[..., Sequence[Any]]] = {
+    "concatenate": lambda *arrays: [arrays],
+    "dynamic_slice": lambda x, *starts: [x, starts],
+    "dynamic_update_slice": lambda x, update, *starts: [x, update, starts],
+}
+"""Arguments of these functions, from the operands of the primitives."""
+
 _PARAMETERS = {
+    "concatenate": {"axis": "dimension"},
     "convert": {"dtype": "new_dtype", "weak": "weak_type"},
+    "dynamic_slice": {"sizes": "slice_sizes"},
     "integer_power": {"exponent": "y"},
+    "iota": {"axis": "dimension"},
+    "reshape": {"shape": "new_sizes"},
+    "reverse": {"axes": "dimensions"},
+    "slice": {"starts": "start_indices", "limits": "limit_indices"},
+    "sort": {"axis": "dimension"},
     "scan": {"body": "jaxpr", "n_consts": "num_consts", "n_carry": "num_carry"},
     "while": {
         "condition": "cond_jaxpr", "body": "body_jaxpr", "n_cond": "cond_nconsts",
@@ -71,6 +86,34 @@ _PARAMETERS = {
     },
 }  # fmt: skip
 """Parameters by the names that JAX gives them, where these differ."""
+
+Axes = tuple[int, ...]
+
+
+def _dimension_numbers(lhs: str, rhs: str, out: str) -> tuple[tuple[Axes, Axes], ...] | None:
+    """Contracted and batched axes of both operands, unless the results are in another order."""
+    batched = [c for c in lhs if c in rhs and c in out]
+    contracted = [c for c in lhs if c in rhs and c not in out]
+    in_order = [*batched, *(c for c in lhs if c not in rhs), *(c for c in rhs if c not in lhs)]
+    if in_order != list(out):
+        return None
+    return tuple(
+        (tuple(map(lhs.index, letters)), tuple(map(rhs.index, letters)))
+        for letters in (contracted, batched)
+    )
+
+
+_DERIVED: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "contract": (
+        "dimension_numbers",
+        lambda p: _dimension_numbers(p.lhs, p.rhs, p.out),
+    ),
+    "pad": (
+        "padding_config",
+        lambda p: tuple(zip(p.lows, p.highs, p.interiors, strict=True)),
+    ),
+}
+"""Parameters that JAX has, and that follow from those there are; None where they do not."""
 
 
 _WHOLE: dict[str, type[extend.Primitive]] = {
@@ -128,7 +171,8 @@ class Native(Primitive):
         function = getattr(lax, _FUNCTIONS.get(self.name, self.name), None)
         if function is None:
             return Missing(f"jax.lax.{self.name}_p")()
-        return adopt(function(*map(plain, args), **params))
+        given = _OPERANDS[self.name](*args) if self.name in _OPERANDS else args
+        return adopt(function(*map(plain, given), **params))
 
 
 native: Callable[[str], Native] = functools.cache(Native)
@@ -193,7 +237,10 @@ def _params_of(primitive: extend.Primitive) -> dict[str, Any]:
     declared: Any = primitive
     names = _PARAMETERS.get(primitive.name, {})
     fields = [f.name for f in dataclasses.fields(declared)]
-    return {names.get(name, name): _shown(getattr(primitive, name)) for name in fields}
+    shown = {names.get(name, name): _shown(getattr(primitive, name)) for name in fields}
+    name, derive = _DERIVED.get(primitive.name, ("", lambda _: None))
+    derived = derive(primitive)
+    return shown if derived is None else {**shown, name: derived}
 
 
 def _words_of(equation: Equation) -> tuple[str, dict[str, Any]]:
@@ -277,6 +324,23 @@ def _atom(atom: Atom) -> Atom:
     return Literal(atom.value) if type(atom) is Scalar else atom
 
 
+@dataclass(frozen=True)
+class SourceInfo:
+    """Origin of an equation.
+
+    Args:
+        location: The user's line.
+    """
+
+    location: SourceLocation | None = None
+    traceback = None
+
+    @property
+    def name_stack(self) -> str:
+        """Names of the blocks in which the line was executed."""
+        return "/".join(self.location.scope) if self.location else ""
+
+
 class JaxprEqn:
     """An equation: ``outvars = primitive[params] invars``.
 
@@ -286,7 +350,7 @@ class JaxprEqn:
         outvars: Names.
         params: The parameters of the operation.
         effects: What it does besides; kept.
-        source_info: The user's line.
+        source_info: Where it comes from.
     """
 
     ctx = None
@@ -298,14 +362,14 @@ class JaxprEqn:
         primitive: Primitive,
         params: dict[str, Any],
         effects: Iterable[Any] = (),
-        source_info: SourceLocation | None = None,
+        source_info: SourceInfo | None = None,
     ) -> None:
         self.invars = list(invars)
         self.outvars = list(outvars)
         self.primitive = primitive
         self.params = params
         self.effects = frozenset(effects)
-        self.source_info = source_info
+        self.source_info = source_info or SourceInfo()
 
     @classmethod
     def of(cls, equation: Equation) -> JaxprEqn:
@@ -313,13 +377,13 @@ class JaxprEqn:
         primitive = equation.primitive
         invars, effects = map(_atom, equation.inputs), ["effect"] * primitive.is_effectful
         shown = _primitive_of(equation), _params_of(primitive)
-        return cls(list(invars), equation.outputs, *shown, effects, equation.source)
+        return cls(list(invars), equation.outputs, *shown, effects, SourceInfo(equation.source))
 
     @property
     def equation(self) -> Equation:
         """The equation of a program."""
         applied = self.primitive.applied(self.params)
-        return Equation(applied, self.invars, self.outvars, self.source_info)
+        return Equation(applied, self.invars, self.outvars, self.source_info.location)
 
     def replace(self, **changes: Any) -> JaxprEqn:
         """A copy with other attributes."""
@@ -328,6 +392,11 @@ class JaxprEqn:
 
     def __repr__(self) -> str:
         return f"{self.outvars} = {self.primitive}{self.params} {self.invars}"
+
+
+def gensym(suffix: str = "") -> Callable[[ShapedArray], Var]:
+    """A maker of names, each another one."""
+    return Var
 
 
 def new_jaxpr_eqn(

@@ -39,7 +39,14 @@ from funcgrad.interop.jax import (
     widths,
     words,
 )
-from funcgrad.interop.jax.arrays import Adopted, Array, JaxRuntimeError, adopt, is_function
+from funcgrad.interop.jax.arrays import (
+    Adopted,
+    Array,
+    JaxRuntimeError,
+    adopt,
+    as_function,
+    is_function,
+)
 from funcgrad.interop.missing import recorded_names
 from funcgrad.observers.leaks import checking_leaks
 
@@ -56,12 +63,14 @@ class Source:
         modules: Modules of funcgrad, by name, which are loaded when a name is asked for.
         adopts: Whether results of functions of these become arrays of the package ``jax``.
         keeps_weak: Whether functions of these give weak arrays for weak ones.
+        are_functions: Whether they are functions of Python, as in JAX where nothing is compiled.
     """
 
     own: dict[str, Any]
     modules: tuple[str, ...] = ()
     adopts: bool = True
     keeps_weak: bool = False
+    are_functions: bool = False
 
     def find(self, name: str) -> Any:
         """The value of a name.
@@ -69,6 +78,10 @@ class Source:
         Raises:
             LookupError: If there is none.
         """
+        found = self._found(name)
+        return as_function(found) if self.are_functions else found
+
+    def _found(self, name: str) -> Any:
         if name in self.own:
             return self.own[name]
         for path in self.modules:
@@ -378,6 +391,7 @@ SOURCES: dict[str, Source] = {
             name: getattr(random_keys, name) for name in ("PRNGKey", "choice", "key", "randint")
         },
         ("funcgrad.random",),
+        are_functions=True,
     ),
     "jax.ref": Source(_REFERENCES, ("funcgrad.ref",)),
     "jax.scipy": Source({}),

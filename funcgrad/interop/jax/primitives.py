@@ -104,8 +104,9 @@ def zeros_like_aval(aval: Any) -> Any:
     return adopt(make(aval.shape, aval.dtype))
 
 
-IMPLS: dict[Primitive, Rule] = {}
-TYPES: dict[Primitive, Rule] = {}
+NO_EFFECTS: frozenset[Any] = frozenset()
+"""Effects of an operation that has none."""
+
 JVPS: dict[Primitive, Rule] = {}
 TRANSPOSES: dict[Primitive, Rule] = {}
 LOWERINGS: dict[Primitive, Rule] = {}
@@ -143,19 +144,26 @@ class Primitive:
 
     def def_impl(self, impl: Rule) -> Rule:
         """Give the evaluation: from arguments and parameters to the results."""
-        IMPLS[self] = impl
+        self.impl = impl  # type: ignore[method-assign]
         return impl
 
     def def_abstract_eval(self, abstract_eval: Rule) -> Rule:
         """Give the types of the results, from those of arguments, and parameters."""
-        TYPES[self] = abstract_eval
+        self.abstract_eval = lambda *avals, **params: (  # type: ignore[method-assign]
+            abstract_eval(*avals, **params),
+            NO_EFFECTS,
+        )
         return abstract_eval
 
     def def_effectful_abstract_eval(self, abstract_eval: Rule) -> Rule:
         """Give the types of the results, and the effects."""
-        TYPES[self] = lambda *avals, **params: abstract_eval(*avals, **params)[0]
+        self.abstract_eval = abstract_eval  # type: ignore[method-assign]
         self.is_effectful = True
         return abstract_eval
+
+    def gives(self, name: str) -> bool:
+        """Whether a rule was given, as an attribute or by a class that derives from this one."""
+        return getattr(getattr(self, name), "__func__", None) is not getattr(Primitive, name)
 
     def applied(self, params: dict[str, Any]) -> extend.Primitive:
         """The operation with its parameters."""
@@ -165,7 +173,7 @@ class Primitive:
         """Apply the operation under the current transformation."""
         applied = self.applied(params)
         made = outside(applied.bind(*map(inside, args)))
-        if self in TYPES and any(type(x) is Array and x.weak_type for x in args):
+        if any(type(x) is Array and x.weak_type for x in args) and self.gives("abstract_eval"):
             types = applied.abstract_eval(*map(_type_of, args))
             parts = zip(made, types, strict=True) if self.multiple_results else [(made, types)]
             for x, aval in parts:  # those of traced values say it themselves
@@ -174,15 +182,16 @@ class Primitive:
         return made
 
     def impl(self, *args: Any, **params: Any) -> Any:
-        """Call the rule of evaluation, under the current transformation."""
-        rule = IMPLS.get(self)
-        if rule is None:
-            raise self.applied(params).missing("evaluation")
-        return rule(*args, **params)
+        """Evaluate by the lowering, where no other rule was given."""
+        return apply_primitive(self, *args, **params)
 
-    def abstract_eval(self, *avals: Any, **params: Any) -> Any:
-        """Types of the results."""
-        return self.applied(params).abstract_eval(*avals)
+    def abstract_eval(self, *avals: Any, **params: Any) -> tuple[Any, Any]:
+        """Types of the results, and the effects.
+
+        Raises:
+            MissingRuleError: If no rule was given.
+        """
+        raise self.applied(params).missing("abstract evaluation")
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters with which `bind` makes the operation again."""
@@ -251,14 +260,11 @@ class Applied(extend.Primitive):
             leave_dialect(token)
 
     def impl(self, *args: Any, **_: Any) -> Any:
-        rule = IMPLS.get(self.operation) or _function_of(LOWERINGS.get(self.operation))
-        if rule is None:
-            raise self.missing("evaluation")
         with using_trace(EVAL):
-            return _values(self._call(rule, *map(outside, args)))
+            return _values(self._call(self.operation.impl, *map(outside, args)))
 
     def abstract_eval(self, *avals: Any, **_: Any) -> Any:
-        found = self._call(self._rule(TYPES, "abstract evaluation"), *map(typed, avals))
+        found, _effects = self._call(self.operation.abstract_eval, *map(typed, avals))
         if self.multiple_results:
             return [_aval(a) for a in found]
         return _aval(found)
@@ -314,7 +320,7 @@ class Applied(extend.Primitive):
         try:
             return _LOWER(self, *avals)  # a rule may emit nothing but callbacks
         except (MissingNameError, AttributeError):  # names of MLIR, and attributes of its values
-            if self.operation in IMPLS:  # what is written for MLIR computes the same
+            if self.operation.gives("impl"):  # what is written for MLIR computes the same
                 return Extern()
             raise self.missing("compilation") from None
 

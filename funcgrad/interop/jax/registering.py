@@ -12,6 +12,7 @@ import numpy as np
 from funcgrad import numpy, random
 from funcgrad.api import vectorization
 from funcgrad.base.pytree import NODES
+from funcgrad.core.axes import axes_in_scope
 from funcgrad.core.trace import Trace, Tracer
 from funcgrad.interop.jax import (
     callbacks,
@@ -26,7 +27,9 @@ from funcgrad.interop.jax import (
 from funcgrad.interop.jax.arrays import Array
 from funcgrad.interop.missing import Missing
 from funcgrad.observers.source import is_own
+from funcgrad.transforms.batch import BatchTracer
 from funcgrad.transforms.jvp import JVPTrace, JVPTracer
+from funcgrad.transforms.stage import StageTracer
 
 # The names under which programs for JAX compare traces.
 Trace.main = property(lambda trace: trace)  # type: ignore[attr-defined]
@@ -101,6 +104,11 @@ def unzipped(count: int, rows: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:
     return tuple(zip(*rows, strict=True)) or ((),) * count
 
 
+def axis_names() -> list[Any]:
+    """The names of the mapped axes around, outermost first."""
+    return [getattr(name, "label", name) for name, _ in axes_in_scope()]
+
+
 class HiPrimitive:
     """A primitive of values that can be changed: libraries define such, and may do without.
 
@@ -123,6 +131,7 @@ _PROGRAMS: dict[str, Any] = {
     "Primitive": primitives.Primitive,
     "Var": jaxprs.Var,
     "check_jaxpr": jaxprs.check_jaxpr,
+    "gensym": jaxprs.gensym,
     "find_top_trace": words.trace_state,
     "concrete_or_error": words.concrete_or_error,
     "get_opaque_trace_state": words.trace_state,
@@ -130,10 +139,11 @@ _PROGRAMS: dict[str, Any] = {
     "jaxprs_in_params": jaxprs.jaxprs_in_params,
     "mapped_aval": primitives.mapped_aval,
     "new_jaxpr_eqn": jaxprs.new_jaxpr_eqn,
-    "no_effects": frozenset(),
+    "no_effects": primitives.NO_EFFECTS,
     "primal_dtype_to_tangent_dtype": words.tangent_dtype,
     "subjaxprs": jaxprs.subjaxprs,
     "unmapped_aval": primitives.unmapped_aval,
+    "unsafe_get_axis_names_DO_NOT_USE": axis_names,
     "valid_jaxtype": words.is_jax_type,
 }
 
@@ -219,7 +229,12 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         "safe_map": safe_map,
         "shaped_abstractify": types.type_of,
     },
-    "jax.extend.source_info_util": {"register_exclusion": ignored},
+    "jax.extend.source_info_util": {
+        "SourceInfo": jaxprs.SourceInfo,
+        "new_source_info": jaxprs.SourceInfo,
+        "register_exclusion": ignored,
+        "user_context": words.block,
+    },
     "jax.interpreters.ad": {
         "JVPTrace": JVPTrace,
         "JVPTracer": JVPTracer,
@@ -255,6 +270,7 @@ OF_MODULES: dict[str, dict[str, Any]] = {
     },
     "jax.interpreters.partial_eval": {
         **_PARTIAL_EVALUATION,
+        "DynamicJaxprTracer": StageTracer,
         "custom_partial_eval_rules": {},
         "dce_rules": {},
         "partial_eval_jaxpr_custom_rules": {},
@@ -273,7 +289,7 @@ OF_MODULES: dict[str, dict[str, Any]] = {
         "apply_primitive": primitives.apply_primitive,
         "wait_for_tokens": ignored,
     },
-    "jax._src.interpreters.batching": {"not_mapped": None},
+    "jax._src.interpreters.batching": {"BatchTracer": BatchTracer, "not_mapped": None},
     "jax._src.traceback_util": {
         "api_boundary": decorator,
         "include_frame": lambda frame: not is_own(frame.f_code),

@@ -10,7 +10,7 @@ import time
 from types import ModuleType
 
 from funcgrad.compiler.runtime import kernel_store
-from funcgrad.interop.jax.installing import Module
+from funcgrad.interop.jax.installing import Module, asked_for
 from funcgrad.interop.jax.modules import SOURCES, VERSION, Source
 from funcgrad.interop.jax.widths import is_x64
 from funcgrad.interop.missing import Missing
@@ -42,7 +42,7 @@ def summary_of(script: str) -> str:
 
 def _line_of(module: ModuleType) -> str:
     """The names of a module that were asked for, and where they come from; empty if none were."""
-    names = sorted(name for name, value in vars(module).items() if _is_answer(name, value))
+    names = sorted(name for name, value in asked_for(module).items() if _is_answer(name, value))
     if not names:
         return ""
     origins = ", ".join(SOURCES.get(module.__name__, _NONE).modules) or "funcgrad.interop.jax"
@@ -55,7 +55,9 @@ def _is_answer(name: str, value: object) -> bool:
 
 def _missing_in(module: ModuleType) -> list[str]:
     """Paths of the names that were asked for and are missing."""
-    return [f"{module.__name__}.{n}" for n, value in vars(module).items() if _is_missing(value)]
+    return [
+        f"{module.__name__}.{n}" for n, value in asked_for(module).items() if _is_missing(value)
+    ]
 
 
 def _is_missing(value: object) -> bool:

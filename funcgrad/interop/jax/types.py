@@ -114,6 +114,8 @@ class Type(ShapedArray, metaclass=_Kind):
         has_one = getattr(self.dtype, "kind", "") in ("f", "c")
         return Type(self.shape, self.dtype if has_one else float0, self.weak_type)
 
+    at_least_vspace = to_tangent_aval
+
     def str_short(self, short_dtypes: bool = False, **_: Any) -> str:
         """Text in JAX's notation."""
         return repr(self) if short_dtypes else f"{self.dtype.name}{list(self.shape)}"

@@ -248,16 +248,17 @@ class Struct(ShapeDtypeStruct, metaclass=_OfStructs):
     """`funcgrad.ShapeDtypeStruct`, also of arrays that are stored in 16 bits.
 
     Args:
-        shape: Tuple of ints.
+        shape: Tuple of ints, or of what a library has in place of such.
         dtype: Anything that names a dtype.
         **options: Those of `funcgrad.ShapeDtypeStruct`.
     """
 
     __slots__ = ()
 
-    def __init__(self, shape: Sequence[int], dtype: Any, **options: Any) -> None:
+    def __init__(self, shape: Sequence[Any], dtype: Any, **options: Any) -> None:
         half = stored((dtype,))
-        super().__init__(shape, dtype if half is None else FLOAT32, **options)
+        super().__init__((), dtype if half is None else FLOAT32, **options)
+        self.shape = tuple(int(n) if hasattr(n, "__index__") else n for n in shape)
         if half is not None:
             self.dtype = half
 
