@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import field
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from funcgrad.base.records import dataclass
 from funcgrad.compiler import abi, machine
 from funcgrad.compiler.abi import MOST_LANES, TILE_TABLES, TILE_WORDS, in_order
 from funcgrad.compiler.foreign import LETTERS
-from funcgrad.compiler.loops.language import NamedFunction
+from funcgrad.compiler.loops.language import Expression, NamedFunction
 from funcgrad.compiler.loops.library.tiles import DEPTH, Form, Kind, Shape, Tiles
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Product, Tables
@@ -44,6 +45,14 @@ MOST_PLAIN = 4 * machine.SEVERAL
 
 LEAST_SYMMETRIC = machine.FEW * SMALL_TILE
 """Rows of the smallest symmetric result of which a half is copied."""
+
+
+Number = TypeVar("Number", int, Expression)
+
+
+def is_read_in_place(rows: Number, nbytes: Number) -> Number | bool:
+    """Whether rows of B are read where they are, by so many rows of A, or as B is so small."""
+    return (rows <= MOST_PLAIN) | (nbytes <= machine.CACHES[0][0])
 
 
 @dataclass
@@ -146,8 +155,7 @@ class Multiplication:
         if self.node.layouts[1].is_transposed:
             return Kind.COLUMNS
         _, m, n, k = self.node.sizes
-        is_small = n * k * self._itemsize <= machine.CACHES[0][0]
-        return Kind.PLAIN if is_small or m <= MOST_PLAIN else Kind.ROWS
+        return Kind.PLAIN if is_read_in_place(m, n * k * self._itemsize) else Kind.ROWS
 
     @property
     def _is_near(self) -> bool:

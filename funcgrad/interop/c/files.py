@@ -44,7 +44,7 @@ HEAD = """\
 #endif
 #define FG_LOOP _Pragma("GCC unroll 1") _Pragma("GCC ivdep")
 #define FG_INDEPENDENT _Pragma("GCC ivdep")
-#define FG_UNROLL _Pragma("GCC unroll 16")
+#define FG_UNROLL _Pragma("GCC unroll 32")
 #define FG_HIDE(p)
 #elif defined(__clang__)
 #pragma STDC FP_CONTRACT OFF

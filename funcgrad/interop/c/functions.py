@@ -158,6 +158,16 @@ static FG_INLINE fg_held_NAME fg_loaded_NAME(const fg_NAME *p, int64_t first, in
     return r;
 #endif
 }""",
+    "last": """\
+/* The same, of which all may be read, or a processor has masks; the others are anything. */
+static FG_INLINE fg_held_NAME fg_last_NAME(const fg_NAME *p, int64_t n) {
+#ifdef FG_MASKS
+    return (fg_held_NAME)FG_LOAD_KIND(fg_there_iBITS(n), p);
+#else
+    (void)n;
+    return *(const fg_row_NAME *)p;
+#endif
+}""",
     "where": """\
 /* Those that a mask has; nothing else is read. */
 static FG_INLINE fg_held_NAME fg_where_NAME(const fg_NAME *p, int64_t first, fg_mask_iBITS m,

@@ -2,6 +2,7 @@
 
 ``definition : stem, type -> function of C``. Every element is a sum of blocks of `DEPTH` terms,
 each a chain of fused multiplications and additions: a file and the process have the same bits.
+Inner loops have the rows and sums that the process has, of whatever registers a compiler knows.
 Complex numbers are pairs of real ones: of b's element ``c + di`` there are ``(c, d)`` and
 ``(-d, c)``, with which the parts of a's are multiplied, one after the other.
 """
@@ -10,161 +11,148 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from funcgrad.compiler.loops.library.tiles import DEPTH
-from funcgrad.compiler.machine import CACHES
-from funcgrad.compiler.runtime.matmul import MOST_PLAIN
+from funcgrad.compiler.loops.language import Variable
+from funcgrad.compiler.loops.library.tiles import DEPTH, NOMINAL, inner_shape
+from funcgrad.compiler.machine import SHORT_AXIS
+from funcgrad.compiler.runtime.matmul import is_read_in_place
 
-_ROWS = 6
-"""Rows of a tile: with its columns, two registers long, sums fill most of the registers."""
+_PARAMETERS = """\
+fg_NAME *c, int64_t c_step, const char *a, int64_t row_step, int64_t step, const fg_NAME *b, \
+int64_t line, int64_t n_terms, int64_t n, bool more"""
 
-_SPAN = 2 * DEPTH
-"""Columns of b that are walked along together for one row of a: their sums stay in a cache."""
-
-_STEPS = 4
-"""Rows of b that are added to sums in memory between loads and stores of these."""
-
-_TILE = """\
-/* A part of a product: ROWS rows of a, and columns of b, COUNT registers of them; fewer at ends. */
-static void fg_tileCOUNT_NAME(fg_NAME *c, int64_t c_step, const char *a, int64_t row_step,
-                              int64_t step, const fg_NAME *b, int64_t line, int64_t n_rows,
-                              int64_t n_terms, int64_t n, bool more) {
-    ZEROS
-    POINTERS
-    for (int64_t p = 0; p < n_terms; p++, b += line) {
-        COLUMNS
-        TERMS
-    }
-    fg_held_NAME sums[ROWS][COUNT] = {FOUND};
-    for (int64_t i = 0; i < n_rows; i++) {
-        const fg_NAME *sum = (const fg_NAME *)sums[i];
-        fg_NAME *z = c + i * c_step;
-        FG_LOOP
-        for (int64_t j = 0; j < n; j++) z[j] = more ? z[j] + sum[j] : sum[j];
-    }
-}"""
-
-_ONE_ROW = """\
-/* A row of a product: rows of b are added where they lie in memory. */
-static void fg_line_NAME(fg_NAME *c, const char *a, int64_t step, const char *b, int64_t line,
-                         int64_t n_terms, int64_t n_columns) {
-    fg_NAME sums[SPAN];
-    for (int64_t first = 0; first < n_columns; first += SPAN) {
-        const int64_t n = n_columns - first < SPAN ? n_columns - first : SPAN;
-        for (int64_t term = 0; term < n_terms || term == 0; term += DEPTH) {
-            int64_t left = n_terms - term < DEPTH ? n_terms - term : DEPTH;
-            const char *x = a + term * step, *y = b + term * line + first * sizeof(fg_NAME);
-            for (int64_t j = 0; j < n; j++) sums[j] = 0;
-            for (; left >= STEPS; left -= STEPS, x += STEPS * step, y += STEPS * line) {
-                LINES
-                FG_INDEPENDENT
-                for (int64_t j = 0; j < n; j++) {
-                    fg_NAME sum = sums[j];
-                    TERMS
-                    sums[j] = sum;
-                }
-            }
-            for (; left > 0; left--, x += step, y += line) {
-                const fg_NAME x0 = *(const fg_NAME *)x, *y0 = (const fg_NAME *)y;
-                FG_INDEPENDENT
-                for (int64_t j = 0; j < n; j++) sums[j] = fg_muladd_NAME(x0, y0[j], sums[j]);
-            }
-            fg_NAME *z = c + first;
-            FG_INDEPENDENT
-            for (int64_t j = 0; j < n; j++) z[j] = term ? z[j] + sums[j] : sums[j];
+_SHAPED = """\
+/* A part of a product: rows of a, and registers of columns of b, of which n elements are there. */
+#define FG_TILE_NAME(rows, count)
+static void tile_##rows##_##count##_NAME(PARAMETERS) {
+    const int64_t last = n - (count - 1) * fg_count_NAME;
+    fg_held_NAME sums[rows * count], y[count];
+    FG_UNROLL
+    for (int k = 0; k < rows * count; k++) sums[k] = (fg_held_NAME){0};
+    for (int64_t p = 0; p < n_terms; p++, a += step, b += line) {
+        FG_UNROLL
+        for (int v = 0; v < count - 1; v++) y[v] = *(const fg_row_NAME *)(b + v * fg_count_NAME);
+        y[count - 1] = fg_last_NAME(b + (count - 1) * fg_count_NAME, last);
+        FG_UNROLL
+        for (int k = 0; k < rows * count; k++) {
+            const fg_NAME x = *(const fg_NAME *)(a + k / count * row_step);
+            sums[k] = fg_fused_NAME(x - (fg_held_NAME){0}, y[k % count], sums[k]);
         }
     }
+    FG_UNROLL
+    for (int k = 0; k < rows * count; k++) {
+        fg_NAME *z = c + k / count * c_step + k % count * fg_count_NAME;
+        const int64_t there = k % count < count - 1 ? fg_count_NAME : last;
+        if (more) sums[k] += fg_loaded_NAME(z, 0, there);
+        fg_kept_NAME(z, 0, there, sums[k]);
+    }
 }"""
+"""An inner loop, for numbers of rows and registers: those of a function, even if it is inlined, are
+no numbers yet where clang unrolls loops."""
+
+_TILE = """\
+static void fg_tile_NAME(int64_t rows, int64_t count, PARAMETERS) {
+    switch (rows * 16 + count) {
+        CASES
+    }
+}"""
+
+_CASE = """\
+case {0} * 16 + {1}:
+            if ({0} <= fg_rows_NAME && {0} * {1} <= fg_most_NAME)
+                tile_{0}_{1}_NAME(c, c_step, a, row_step, step, b, line, n_terms, n, more);
+            break;"""
 
 _PRODUCT = """\
 /* Products of matrices: sizes, and for a, b and c the slot, the offset and the distances.
-   Terms and columns of b are copied first, to be near, but for whole registers of few rows. */
+   Terms and columns of b are copied first, to be near, but where rows are read as they are. */
 static int64_t fg_product_NAME(int64_t *slots, const int64_t *w) {
-    enum { most = WIDTH / PARTS, depth = DEPTH / PARTS };
-    fg_REAL near[depth * PARTS * WIDTH];
+    enum { lanes = fg_count_REAL, panel = fg_most_REAL / fg_rows_REAL, depth = DEPTH / PARTS };
+    fg_REAL near[depth * PARTS * panel * lanes];
+    const int64_t rows = w[1], n_columns = PARTS * w[2];
+    const bool is_read = IS_READ;
+#ifdef FG_MASKS
+    const bool has_masks = true;
+#else
+    const bool has_masks = false;
+#endif
+    int64_t most = fg_rows_REAL, wide = panel;
+    while (most > rows && most > 1) most /= 2;
+    if (is_read && most < fg_rows_REAL) wide = fg_most_REAL / most;
+    if (wide > LONGEST) wide = LONGEST;
     for (int64_t s = 0; s < w[0]; s++) {
         const char *a = (const char *)(intptr_t)(slots[w[4]] + w[5] + s * w[6]);
         const char *b = (const char *)(intptr_t)(slots[w[9]] + w[10] + s * w[11]);
         fg_REAL *c = (fg_REAL *)(intptr_t)(slots[w[14]] + w[15]);
-        c += s * w[1] * w[2] * PARTS;
-        ALONE
-        for (int64_t first = 0; first < w[2]; first += most)
+        c += s * rows * n_columns;
+        for (int64_t first = 0, count; first < n_columns; first += count * lanes) {
+            const int64_t left = (n_columns - first + lanes - 1) / lanes;
+            const int64_t groups = (left + panel - 1) / panel;
+            count = left >= wide && wide > panel ? wide : (left + groups - 1) / groups;
+            const int64_t width = count * lanes;
+            const int64_t n = n_columns - first < width ? n_columns - first : width;
+            const bool is_there = is_read && (has_masks || n == width);
             for (int64_t term = 0; term < w[3] || term == 0; term += depth) {
-                const int64_t n = w[2] - first < most ? w[2] - first : most;
                 const int64_t n_terms = w[3] - term < depth ? w[3] - term : depth;
-                const bool is_read = IS_READ;
-                for (int64_t p = 0; p < n_terms && !is_read; p++) {
-                    fg_REAL *row = near + p * PARTS * WIDTH;
-                    const char *from = b + (term + p) * w[12] + first * w[13];
+                for (int64_t p = 0; p < n_terms && !is_there; p++) {
+                    fg_REAL *row = near + p * PARTS * width;
+                    const char *from = b + (term + p) * w[12] + first / PARTS * w[13];
                     const int64_t step = w[13];
-                    for (int64_t j = PARTS * n; j < WIDTH; j++) PLACES = 0;
+                    for (int64_t j = n; j < width; j++) PLACES = 0;
                     if (step == (int64_t)sizeof(fg_REAL) * PARTS) {
                         FG_LOOP
-                        for (int64_t j = 0; j < n; j++) {
+                        for (int64_t j = 0; j < n / PARTS; j++) {
                             const fg_REAL *x = (const fg_REAL *)from + PARTS * j;
                             COPY
                         }
                     } else {
-                        for (int64_t j = 0; j < n; j++) {
+                        for (int64_t j = 0; j < n / PARTS; j++) {
                             const fg_REAL *x = (const fg_REAL *)(from + j * step);
                             COPY
                         }
                     }
                 }
-                for (int64_t i = 0; i < w[1]; i += ROWS) {
-                    const int64_t n_rows = w[1] - i < ROWS ? w[1] - i : ROWS;
-                    fg_REAL *to = c + (i * w[2] + first) * PARTS;
+                for (int64_t i = 0, tall = most; i < rows; i += tall) {
+                    while (tall > rows - i) tall /= 2;
+                    fg_REAL *z = c + i * n_columns + first;
                     const char *x = a + i * w[7] + term * w[8];
                     for (int64_t part = 0; part < PARTS; part++, x += sizeof(fg_REAL)) {
-                        const fg_REAL *y = near + part * WIDTH;
-                        int64_t line = PARTS * WIDTH;
-                        if (is_read) {
+                        const fg_REAL *y = near + part * width;
+                        int64_t line = PARTS * width;
+                        if (is_there) {
                             y = (const fg_REAL *)(b + term * w[12] + first * w[13]);
                             line = w[12] / (int64_t)sizeof(fg_REAL);
                         }
-                        const bool more = term + part > 0;
-                        if (2 * PARTS * n <= WIDTH)
-                            fg_tile1_REAL(to, PARTS * w[2], x, w[7], w[8], y, line, n_rows,
-                                          n_terms, PARTS * n, more);
-                        else
-                            fg_tile2_REAL(to, PARTS * w[2], x, w[7], w[8], y, line, n_rows,
-                                          n_terms, PARTS * n, more);
+                        fg_tile_REAL(tall, count, z, n_columns, x, w[7], w[8], y, line, n_terms, n,
+                                     term + part > 0);
                     }
                 }
             }
+        }
     }
     return 0;
 }"""
 
-_ALONE = """\
-if (w[1] == 1 && w[13] == (int64_t)sizeof(fg_REAL)) {
-            fg_line_REAL(c, a, w[8], b, w[12], w[3], w[2]);
-            continue;
-        }"""
-"""One row of real numbers times rows that lie in memory."""
+_FEATURES = {
+    "FG_BYTES == 64": NOMINAL,
+    "FG_BYTES == 32": "+avx",
+    "FG_BYTES == 16 && defined(__aarch64__)": "+neon",
+    "1": "",
+}
+"""Features of processors by what files know of their registers. The last ones have panels of two:
+complex numbers fit into them where a register is a number."""
 
-_IS_READ = """\
-w[13] == (int64_t)sizeof(fg_REAL) && (n == most || 2 * n == most) &&
-                                     (w[1] <= MOST || w[2] * w[3] * w[13] <= CACHED)"""
-"""Rows of real numbers are read where they are as the process does: by few rows of a, or if b is
-small."""
-
-STEMS = frozenset(("tile1", "tile2", "line", "product"))
-"""The stems of the functions' names."""
+STEMS = frozenset(("rows", "most", "tile", "product"))
+"""The stems of the functions' names, and those of the sizes of their inner loops."""
 
 _REAL = {"c64": "f32", "c128": "f64"}
 
 
 def definition(stem: str, name: str) -> str:
     """The definition of ``fg_stem_name``, of products of floats or complex numbers."""
-    if stem.startswith("tile"):
-        text = _tile(int(stem[-1]))
-    elif stem == "line":
-        text = _line()
-    else:
-        text = _product(name)
-    sizes = {"ROWS": _ROWS, "DEPTH": DEPTH, "SPAN": _SPAN, "STEPS": _STEPS}
-    sizes |= {"MOST": MOST_PLAIN, "CACHED": CACHES[0][0]}
-    words = {word: str(size) for word, size in sizes.items()}
+    if stem in ("rows", "most"):
+        return _size(stem, name)
+    text = {"tile": _tile(), "product": _product(name)}[stem]
+    words = {"PARAMETERS": _PARAMETERS, "DEPTH": str(DEPTH), "LONGEST": str(SHORT_AXIS)}
     return _filled(text, words | {"REAL": _REAL.get(name, name), "NAME": name})
 
 
@@ -179,35 +167,29 @@ def _filled(text: str, words: Mapping[str, str | Sequence[str]]) -> str:
     return text
 
 
-def _tile(count: int) -> str:
-    """The function of a tile whose rows are ``count`` registers long."""
-    rows, columns = range(_ROWS), range(count)
-    terms = []
-    for k in rows:
-        number = f"*(const fg_NAME *)(a{k} + p * step)"
-        terms.append(f"const fg_held_NAME x{k} = {number} - (fg_held_NAME){{0}};")
-        terms += [f"s{k}{v} = fg_fused_NAME(x{k}, y{v}, s{k}{v});" for v in columns]
-    row = "const fg_held_NAME y{0} = *(const fg_row_NAME *)(b + {0} * fg_count_NAME);"
-    found = (f"{{{', '.join(f's{k}{v}' for v in columns)}}}" for k in rows)
-    words = {
-        "ZEROS": [f"fg_held_NAME s{k}{v} = {{0}};" for k in rows for v in columns],
-        "POINTERS": [f"const char *a{k} = a + ({k} < n_rows ? {k} : 0) * row_step;" for k in rows],
-        "COLUMNS": [row.format(v) for v in columns],
-        "TERMS": terms,
-        "FOUND": ", ".join(found),
-        "COUNT": str(count),
-    }
-    return _filled(_TILE, words)
+def _size(stem: str, name: str) -> str:
+    """The most rows of an inner loop, or the most registers of sums."""
+    lines: list[str] = []
+    for test, features in _FEATURES.items():
+        shape = inner_shape(int(name[1:]) // 8, features)
+        number = shape.rows if stem == "rows" else shape.sums
+        lines += [f"#{'el' * bool(lines)}if {test}", f"enum {{ fg_{stem}_{name} = {number} }};"]
+    return "\n".join([*lines, "#endif"])
 
 
-def _line() -> str:
-    """The function of one row."""
-    lines = []
-    for k in range(_STEPS):
-        lines.append(f"const fg_NAME x{k} = *(const fg_NAME *)(x + {k} * step);")
-        lines.append(f"const fg_NAME *y{k} = (const fg_NAME *)(y + {k} * line);")
-    terms = [f"sum = fg_muladd_NAME(x{k}, y{k}[j], sum);" for k in range(_STEPS)]
-    return _filled(_ONE_ROW, {"LINES": lines, "TERMS": terms})
+def _tile() -> str:
+    """The inner loops, and the function that chooses among them."""
+    shapes = [inner_shape(1, features) for features in _FEATURES.values()]
+    rows, found = max(shape.rows for shape in shapes), []
+    counts = {1 + k for shape in shapes for k in range(shape.sums // shape.rows)}
+    while rows:
+        counts |= {min(x.sums // rows, SHORT_AXIS) for x in shapes if rows <= x.rows}
+        found += [(rows, count) for count in sorted(counts)]
+        rows //= 2
+    macro = " \\\n".join(_SHAPED.splitlines()).replace(" \\\n", "\n", 1)
+    shaped = (f"FG_TILE_NAME({rows}, {count})" for rows, count in found)
+    cases = [_CASE.format(*x) for x in found]
+    return "\n".join((macro, *shaped, _filled(_TILE, {"CASES": cases})))
 
 
 def _product(name: str) -> str:
@@ -217,15 +199,15 @@ def _product(name: str) -> str:
     if is_complex:
         copies = [
             "row[2 * j] = x[0]; row[2 * j + 1] = x[1];",
-            "row[WIDTH + 2 * j] = -x[1]; row[WIDTH + 2 * j + 1] = x[0];",
+            "row[width + 2 * j] = -x[1]; row[width + 2 * j + 1] = x[0];",
         ]
-    text = _PRODUCT.replace("        ALONE\n", "" if is_complex else f"        {_ALONE}\n")
-    places = "row[j] = row[WIDTH + j]" if is_complex else "row[j]"
+    columns, terms, step = (Variable(f"w[{k}]") for k in (2, 3, 13))
+    is_read = is_read_in_place(Variable("rows"), columns * terms * step)
+    are_near = f"{step} == (int64_t)sizeof(fg_REAL)"
     words = {
         "COPY": copies,
-        "PLACES": places,
-        "IS_READ": "false" if is_complex else _IS_READ,
+        "PLACES": "row[j] = row[width + j]" if is_complex else "row[j]",
+        "IS_READ": "false" if is_complex else f"{are_near} && ({is_read})",
         "PARTS": str(1 + is_complex),
-        "WIDTH": "(2 * fg_count_REAL)",
     }
-    return _filled(text, words)
+    return _filled(_PRODUCT, words)
