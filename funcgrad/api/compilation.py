@@ -823,8 +823,7 @@ class _Call:
         """
         has_cells = False
         for i, leaf in enumerate(self.leaves):
-            # The exact class comes first, because naming `np.ma` would import it.
-            if type(leaf) is np.ndarray:
+            if type(leaf) in (np.ndarray, self.jitted.kind):
                 continue
             if type(leaf) is int and not _INT64.min <= leaf <= _INT64.max:
                 raise OverflowError(
@@ -841,7 +840,8 @@ class _Call:
                 raise ArgumentError(
                     f"argument `{self._path(i)}` of {self.jitted._what}: {NO_MATRIX}"
                 )
-            if isinstance(leaf, np.ma.MaskedArray):
+            # Only for other classes of arrays: `np.ma` is imported by being named.
+            if isinstance(leaf, np.ndarray) and isinstance(leaf, np.ma.MaskedArray):
                 raise ArgumentError(
                     f"argument `{self._path(i)}` of {self.jitted._what} is a masked array, whose "
                     "mask compiled code would ignore. Pass x.filled(value), or data and mask apart."

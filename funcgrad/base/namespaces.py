@@ -69,6 +69,11 @@ _OF_MODULES = (
         for name in ("NamedSharding", "P", "make_mesh", "set_mesh", "shard_map", "smap")
     }
     | {
+        "funcgrad.distributed.load": "funcgrad.distributed.checkpoints",
+        "funcgrad.distributed.save": "funcgrad.distributed.checkpoints",
+        "funcgrad.distributed.sharded": "funcgrad.distributed.optimizers",
+        "funcgrad.distributed.top_k_mean": "funcgrad.distributed.optimizers",
+        "funcgrad.distributed.waits": "funcgrad.distributed.waiting",
         "funcgrad.cfunc": "funcgrad.interop.c",
         "funcgrad.export": "funcgrad.interop.c",
         "funcgrad.lint": "funcgrad.linting",

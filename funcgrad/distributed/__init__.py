@@ -6,9 +6,10 @@ program.py``. MPI comes with the extra ``funcgrad[mpi]``; a program that was not
 one process and needs none.
 """
 
+from typing import TYPE_CHECKING
+
 from funcgrad.base.namespaces import present
 from funcgrad.distributed.axes import mesh, spmd
-from funcgrad.distributed.checkpoints import load, save
 from funcgrad.distributed.exchange import (
     broadcast,
     echo,
@@ -23,8 +24,11 @@ from funcgrad.distributed.exchange import (
 )
 from funcgrad.distributed.flat_shards import FlatShard, flat_shard, fully_sharded, unshard
 from funcgrad.distributed.neighbours import halo, pipeline
-from funcgrad.distributed.optimizers import sharded, top_k_mean
-from funcgrad.distributed.waiting import waits
+
+if TYPE_CHECKING:
+    from funcgrad.distributed.checkpoints import load, save
+    from funcgrad.distributed.optimizers import sharded, top_k_mean
+    from funcgrad.distributed.waiting import waits
 
 __all__ = [
     "FlatShard", "broadcast", "echo", "flat_shard", "fully_sharded", "gather", "halo", "is_main",

@@ -7,7 +7,7 @@ This module is a page of names; the work is in the modules that it names.
 """
 # ruff: noqa: F403, F405
 
-from scipy.linalg import LinAlgWarning
+from typing import TYPE_CHECKING
 
 from funcgrad.numpy.linalg import LinAlgError
 from funcgrad.numpy.public_functions import present_results
@@ -17,6 +17,9 @@ from funcgrad.scipy.linalg.functions import *
 from funcgrad.scipy.linalg.solving import *
 from funcgrad.scipy.linalg.spaces import *
 from funcgrad.scipy.linalg.structured import *
+
+if TYPE_CHECKING:
+    from scipy.linalg import LinAlgWarning
 
 __all__ = [
     "LinAlgError", "LinAlgWarning", "bandwidth", "block_diag", "cdf2rdf", "cho_factor", "cho_solve",
@@ -36,4 +39,4 @@ __all__ = [
     "svdvals", "tanhm", "tanm", "toeplitz",
 ]  # fmt: skip
 
-present_results(__name__)
+present_results(__name__, fallback="scipy.linalg")

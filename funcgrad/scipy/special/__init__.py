@@ -7,7 +7,7 @@ derivatives, are in `funcgrad.primitives.special` and its neighbours.
 
 # ruff: noqa: F403, F405
 
-from scipy.special import SpecialFunctionError, SpecialFunctionWarning
+from typing import TYPE_CHECKING
 
 from funcgrad.numpy.composed import sinc
 from funcgrad.numpy.public_functions import present_results
@@ -33,6 +33,9 @@ from funcgrad.scipy.special.polynomials import *
 from funcgrad.scipy.special.rows import names_in
 from funcgrad.scipy.special.waves import *
 
+if TYPE_CHECKING:
+    from scipy.special import SpecialFunctionError, SpecialFunctionWarning
+
 __all__ = [
     *names_in(bessel, distributions, elementary, hypergeometric, waves), *constants.__all__,
     "SpecialFunctionError", "SpecialFunctionWarning", "assoc_laguerre", "assoc_legendre_p",
@@ -47,4 +50,4 @@ __all__ = [
     "spherical_jn", "spherical_kn", "spherical_yn", "stirling2", "yvp", "zeta",
 ]  # fmt: skip
 
-present_results(__name__)
+present_results(__name__, fallback="scipy.special")
