@@ -20,6 +20,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from funcgrad.base.forking import Lock
+from funcgrad.base.signatures import annotations_of, bare
 
 __all__ = ["dataclass", "make_record"]
 
@@ -92,18 +93,70 @@ def _restore(cls: Any, before: dict[str, Any]) -> None:
 
 def _finish(cls: Any, options: dict[str, bool]) -> None:
     is_frozen = options.get("frozen", False)
-    cls.__doc__ = cls.__doc__ or cls.__name__  # it would ask for the signature to write one
-    dataclasses.dataclass(cls, init=False, repr=False, eq=False, frozen=is_frozen)
-    own = cls.__dict__
+    _add_fields(cls)
+    cls.__dataclass_params__ = _PARAMETERS[is_frozen]
+    own, fields = cls.__dict__, dataclasses.fields(cls)
+    if "__match_args__" not in own:
+        type.__setattr__(cls, "__match_args__", tuple([f.name for f in fields if f.init]))
+    if is_frozen:
+        cls.__setattr__, cls.__delattr__ = _refusals(cls, frozenset(f.name for f in fields))
     if options.get("repr", True) and "__repr__" not in own:
-        cls.__repr__ = _representation([f.name for f in dataclasses.fields(cls) if f.repr])
+        cls.__repr__ = _representation([f.name for f in fields if f.repr])
     if options.get("eq", True):
-        values = _values([f.name for f in dataclasses.fields(cls) if f.compare])
+        values = _values([f.name for f in fields if f.compare])
         if own.get("__hash__") is None:
             cls.__hash__ = (lambda self: hash(values(self))) if is_frozen else None
         if "__eq__" not in own:
             cls.__eq__ = _equality(values)
     cls.__init__ = _initializer(cls, is_frozen)
+
+
+def _add_fields(cls: Any) -> None:
+    """Collect the fields of a class, as `dataclasses` does, and leave their defaults in it.
+
+    Those of its own are read from a class that has nothing else, so that no methods are written.
+    """
+    alone, names = bare(cls), annotations_of(cls)
+    given = {name: value for name, value in cls.__dict__.items() if name in names}
+    for name, value in given.items():
+        setattr(alone, name, value)
+    dataclasses.dataclass(alone, **_NO_METHODS)
+    fields: dict[str, Any] = {}
+    for base in cls.__mro__[:0:-1]:
+        fields.update(getattr(base, "__dataclass_fields__", {}))
+    fields.update(alone.__dataclass_fields__)
+    for name, value in given.items():
+        if isinstance(value, dataclasses.Field) and value.default is dataclasses.MISSING:
+            delattr(cls, name)
+        elif isinstance(value, dataclasses.Field):
+            setattr(cls, name, value.default)
+    cls.__dataclass_fields__ = fields
+    if "__replace__" in alone.__dict__:
+        cls.__replace__ = alone.__replace__
+
+
+_NO_METHODS: Any = {"init": False, "repr": False, "eq": False, "match_args": False}
+_PARAMETERS: Any = [
+    vars(dataclasses.dataclass(type("_Empty", (), {}), frozen=is_frozen))["__dataclass_params__"]
+    for is_frozen in (False, True)
+]
+"""By whether objects are frozen, what `dataclasses` notes of their class."""
+
+
+def _refusals(cls: Any, names: frozenset[str]) -> tuple[Callable[..., None], Callable[..., None]]:
+    """``__setattr__`` and ``__delattr__`` of a frozen class, whose subclasses may have others."""
+
+    def assign(self: Any, name: str, value: Any) -> None:
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        super(cls, self).__setattr__(name, value)
+
+    def delete(self: Any, name: str) -> None:
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        super(cls, self).__delattr__(name)
+
+    return assign, delete
 
 
 def _values(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
@@ -27,8 +27,8 @@ if sys.version_info >= (3, 14):
         """
         return inspect.signature(function, annotation_format=_FORM)
 
-    def annotated_names(cls: type) -> Collection[str]:
-        """The names that the body of a class annotates."""
+    def annotations_of(cls: type) -> dict[str, Any]:
+        """The names that the body of a class annotates, with their annotations."""
         return annotationlib.get_annotations(cls, format=_FORM)
 
 else:
@@ -42,10 +42,15 @@ else:
         """
         return inspect.signature(function)
 
-    def annotated_names(cls: type) -> Collection[str]:
-        """The names that the body of a class annotates."""
-        found: Collection[str] = inspect.get_annotations(cls)
-        return found
+    def annotations_of(cls: type) -> dict[str, Any]:
+        """The names that the body of a class annotates, with their annotations."""
+        return inspect.get_annotations(cls)
+
+
+def bare(cls: type) -> Any:
+    """A class that has the annotations of another one, and nothing else."""
+    about = {"__module__": cls.__module__, "__doc__": cls.__name__}
+    return type(cls.__name__, (), about | {"__annotations__": annotations_of(cls)})
 
 
 def docstring(

@@ -18,7 +18,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 from funcgrad.base.records import make_record
-from funcgrad.base.signatures import annotated_names
+from funcgrad.base.signatures import annotations_of
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.axes import mapped_axis
 from funcgrad.core.observers import OBSERVED, Location, current_location, describe_location
@@ -183,7 +183,7 @@ class Primitive:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "name" not in cls.__dict__ and "name" not in annotated_names(cls):
+        if "name" not in cls.__dict__ and "name" not in annotations_of(cls):
             cls.name = _snake_case(cls.__name__)
         if is_own_module(cls.__module__):
             make_record(cls)

@@ -12,7 +12,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad import optim
-from funcgrad.base.signatures import annotated_names, signature_of
+from funcgrad.base.signatures import annotations_of, signature_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.interop.autograd import grad_named, multigrad_dict
 
@@ -97,7 +97,7 @@ def test_what_takes_functions_whose_annotations_have_no_meaning(made):
 def test_classes_whose_annotations_have_no_meaning(made):
     assert made["Nameless"].name == "nameless"
     assert "name" not in made["Named"].__dict__
-    assert list(annotated_names(made["Named"])) == ["name", "size"]
+    assert list(annotations_of(made["Named"])) == ["name", "size"]
 
 
 def test_signatures():
@@ -112,8 +112,8 @@ def test_signatures():
 
     assert list(signature_of(f).parameters) == ["a", "rest", "b"]
     assert signature_of(f).parameters["b"].default == "x"
-    assert list(annotated_names(Derived)) == ["b"]
-    assert not annotated_names(type("Empty", (Base,), {}))
+    assert list(annotations_of(Derived)) == ["b"]
+    assert not annotations_of(type("Empty", (Base,), {}))
     with pytest.raises(TypeError):
         signature_of(3)  # type: ignore[arg-type]
 
