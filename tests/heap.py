@@ -32,6 +32,19 @@ def hide_from_collector() -> None:
 
 
 @contextmanager
+def resting() -> Iterator[None]:
+    """Search for no cycles while something is made that stays, and hide it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
 def small_heap() -> Iterator[None]:
     """Hide what is there, such as modules and other tests, from the collector of cycles.
 

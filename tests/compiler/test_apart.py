@@ -100,6 +100,7 @@ def near(found: Any, expected: Any, dtype: Any) -> None:
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [np.float64, np.int16, bool])
 @pytest.mark.parametrize("index", [np.int64, np.int32, np.uint8, np.uint64])
 def test_lookups_are_those_of_numpy(dtype: Any, index: Any) -> None:

@@ -49,6 +49,7 @@ def test_extremes_of_special_numbers(name: str, n: int, dtype: str) -> None:
 # Walks that carry sums are divided.
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "function",
     [
@@ -234,6 +235,7 @@ def test_reshaped_results_and_donation() -> None:
 # A matrix of few rows times a vector is sums along rows, which need no call of a product.
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", "fd")
 @pytest.mark.parametrize(
     "shape", [(2, 9), (3, 4000), (12, 40), (16, 2), (17, 5), (9, 2), (4000, 3)]

@@ -74,6 +74,7 @@ def test_one_number_at_a_time(code: str) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("code", "bBhHiIlL")
 def test_powers_of_two_that_are_known(code: str) -> None:
     info = np.iinfo(code)

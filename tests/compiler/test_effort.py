@@ -99,6 +99,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[Translation]:
     return found
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_few_passes_give_what_all_of_them_give(
     name: str, kernels: list[Translation], monkeypatch: pytest.MonkeyPatch

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import funcgrad as fg
 from tests.fuzz.language import Program
 from tests.fuzz.properties import quiet
 from tests.fuzz.writing import programs
-
-EXAMPLES = int(os.environ.get("FUNCGRAD_TEST_EXAMPLES", "20"))
-"""Random programs per test: a few by default, hundreds where there is a night for them."""
 
 
 def assert_close(found: Any, expected: Any, rtol: float, scale: float) -> None:
@@ -50,13 +46,11 @@ def check_values(program: Program, rtol: float) -> None:
             np.testing.assert_array_equal(x, y)
 
 
-@settings(max_examples=EXAMPLES)
 @given(programs("f8"))
 def test_double(program: Program) -> None:
     check_values(program, 1e-11)
 
 
-@settings(max_examples=EXAMPLES)
 @given(programs("f4"))
 def test_single(program: Program) -> None:
     check_values(program, 1e-5)
@@ -75,7 +69,6 @@ def check_gradients(program: Program, rtol: float) -> None:
             assert_close(x, y, rtol, scale)
 
 
-@settings(max_examples=EXAMPLES)
 @given(programs("f8", is_smooth=True))
 def test_gradients(program: Program) -> None:
     check_gradients(program, 1e-10)
@@ -89,7 +82,6 @@ def check_batches(program: Program, rtol: float) -> None:
         assert_close(x[0], y, rtol, program.scale)
 
 
-@settings(max_examples=EXAMPLES)
 @given(programs("f8", is_smooth=True))
 def test_batches(program: Program) -> None:
     check_batches(program, 1e-11)
@@ -155,13 +147,11 @@ IN_LOOPS = [check_steps, check_carried, check_branches]
 
 
 @pytest.mark.parametrize("check", IN_LOOPS)
-@settings(max_examples=EXAMPLES // 2)
 @given(programs("f8"))
 def test_bodies(check: Any, program: Program) -> None:
     check(program, 1e-11)
 
 
-@settings(max_examples=EXAMPLES // 2)
 @given(programs("f8", is_smooth=True))
 def test_derivatives_of_loops(program: Program) -> None:
     check_steps_back(program, 1e-10)

@@ -158,6 +158,7 @@ def test_random_branches(program: str, seed: int) -> None:
     check(program, names, rng.choice([300, 9000]), seed)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_loops_in_loops_begin_where_their_start_is(name: str, length: int) -> None:

@@ -83,6 +83,7 @@ def numbers(shape: Any, dtype: Any) -> np.ndarray:
 # Lookups and scatters on their own.
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (2, 0), (0, 1, 2), ()])
 def test_lookup(axes: tuple[int, ...], mode: str) -> None:
@@ -94,7 +95,7 @@ def test_lookup(axes: tuple[int, ...], mode: str) -> None:
     equal(lambda x, *i: gather.bind(x, *(j[..., ::-1] if np.ndim(j) else j for j in i)), X, *index)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (2, 0), (0, 1, 2), ()])
 @pytest.mark.parametrize("kind", SCATTERS)
@@ -108,7 +109,7 @@ def test_scatter(kind: str, axes: tuple[int, ...], mode: str) -> None:
     equal(lambda u, *i: scatter.bind(np.full(X.shape, 2.0), u, *i), updates, *index)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes_of_values(dtype: str, mode: str) -> None:
@@ -223,6 +224,7 @@ def test_donated_arrays() -> None:
 # Windows.
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("starts", [(0, 0, 0), (1, 2, 0), (-7, 9, 1), (2**62, -(2**62), 0)])
 @pytest.mark.parametrize("dtype", "dFb?")
 def test_windows(starts: tuple[int, ...], dtype: str) -> None:
@@ -411,6 +413,7 @@ LARGE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SMALL)
 def test_loops_over_few_numbers(name: str) -> None:
     f, args = SMALL[name]
@@ -455,6 +458,7 @@ def test_modes_in_loops(mode: str) -> None:
     agree(read_variables, FEW, k, m)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", SCATTERS)
 @pytest.mark.parametrize("mode", MODES)
 def test_scatters_in_loops_over_few_numbers(mode: str, kind: str) -> None:
@@ -493,6 +497,7 @@ def test_many_axes_in_loops_over_few_numbers(kind: str, axes: tuple[int, ...]) -
     agree(run, x, updates, *places)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes_in_loops_over_few_numbers(dtype: str) -> None:
     x, u, i = numbers(4, dtype), numbers(9, dtype), indices("fill", 4, 9)
@@ -786,6 +791,7 @@ IN_PLACE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_changes_in_place_change_nothing_else(name: str) -> None:
     f, args = IN_PLACE[name]

@@ -157,13 +157,14 @@ def test_values(name: str) -> None:
     agree(f, x, 1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CASES)
 def test_gradients(name: str) -> None:
     f, x = CASES[name]
     agree(fg.grad(total(f)), x, 1e-11)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", CASES)
 def test_second_derivatives(name: str) -> None:
     f, x = CASES[name]

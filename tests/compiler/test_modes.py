@@ -170,6 +170,7 @@ class Enough(Exception):
     """Raised by the handler of a signal."""
 
 
+@pytest.mark.sampled(2)
 @NEEDS_FENV
 @pytest.mark.usefixtures("rounding")
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="no such signals here")

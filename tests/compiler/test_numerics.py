@@ -128,6 +128,7 @@ def test_ufunc(ufunc: np.ufunc, code: str) -> None:
 RTOL = {**dict.fromkeys("?bhilBHIL", 0.0), "f": 2e-6, "F": 3e-6, "d": 1e-14, "D": 1e-13}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("code", "?bhilBHIL")
 @named([operator.truediv, operator.floordiv, operator.mod, operator.pow, divmod])
 def test_operators_of_exact_numbers(fun: Any, code: str) -> None:
@@ -171,6 +172,7 @@ def test_calls_of_numpy_inside_a_plan_warn_no_more_than_kernels() -> None:
 # Reductions.
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("code", "?fdbhilBHIL")
 def test_reductions_of_edges(code: str) -> None:
     x = edges_of(code)
@@ -193,6 +195,7 @@ def test_reductions_of_nans(fun: Any, code: str) -> None:
         check(lambda x, axis=axis: fun(x, axis=axis), x, rtol=1e-6)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("code", CODES)
 @named([np.sum, np.prod])
 def test_empty_folds(fun: Any, code: str) -> None:
@@ -207,6 +210,7 @@ def test_empty_extrema_are_errors(fun: Any) -> None:
     check(lambda x: fun(x, axis=0), np.zeros((3, 0)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("code", "bhilBHIL")
 def test_integer_sums_wrap(code: str) -> None:
     x = np.full(1000, np.iinfo(code).max, code)
@@ -220,6 +224,7 @@ def test_integer_sums_wrap(code: str) -> None:
 # Types.
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("code", CODES)
 def test_types_of_results(code: str) -> None:
     def with_all(x: Any, ys: list[Any]) -> tuple[Any, ...]:
@@ -232,6 +237,7 @@ def test_types_of_results(code: str) -> None:
     check(with_all, np.array([1, 0, 1], code), [np.array([1, 1, 1], other) for other in CODES])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("code", CODES)
 def test_types_with_scalars(code: str) -> None:
     def with_all(x: Any) -> tuple[Any, ...]:
@@ -248,6 +254,7 @@ def casts_to(targets: str, x: np.ndarray) -> None:
     check(lambda x: tuple(x.astype(target) for target in targets), x)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("source", CODES)
 def test_casts(source: str) -> None:
     """Of complex numbers to complex ones: NumPy warns that others drop imaginary parts."""

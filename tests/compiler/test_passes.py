@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import funcgrad as fg
 from funcgrad import lax
@@ -31,7 +30,6 @@ from tests.fuzz.language import Program
 from tests.fuzz.properties import quiet
 from tests.fuzz.writing import programs
 
-EXAMPLES = int(os.environ.get("FUNCGRAD_TEST_EXAMPLES", "20"))
 RNG = np.random.default_rng(0)
 GRID = RNG.normal(size=(9, 12))
 LINE = RNG.normal(size=40)
@@ -213,6 +211,7 @@ def test_results_without_a_pass(name: str, skipped: str, monkeypatch: pytest.Mon
     np.testing.assert_array_equal(x, before)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "skipped", ["nothing", *(pytest.param(p, marks=pytest.mark.nightly) for p in OPTIONAL)]
 )
@@ -227,7 +226,6 @@ def test_results_in_single_precision(
     np.testing.assert_allclose(single, expected, 2e-4, 2e-4)
 
 
-@settings(max_examples=EXAMPLES)
 @given(programs("f8"))
 def test_random_programs_without_a_pass(program: Program) -> None:
     with quiet():

@@ -182,6 +182,7 @@ def test_inner_loops_are_as_even_as_can_be() -> None:
     ]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("subscripts", ["j,bjk->bk", "bjk,j->bk", "bjk,j->kb"])
 @pytest.mark.parametrize("shape", [(1000, 7, 2), (40, 7, 16), (3, 100, 50), (300, 20, 1)])
@@ -198,6 +199,7 @@ def test_a_vector_times_a_matrix_that_lies_apart_copies_nothing(
     assert memory.peak_memory_in_bytes <= x.nbytes + v.nbytes + out + 4096
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("shape", [(17, 1), (100, 3), (40, 16), (40, 17), (5, 4)])
@@ -230,6 +232,7 @@ def test_a_narrow_constant_is_laid_out_once() -> None:
     assert "f64[100,3]" not in text[text.index("plan") :]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", [(100, 3), (3, 100), (70, 16), (17, 1), (900, 4)])
 def test_products_with_narrow_constants_are_those_of_a_batch(
@@ -265,6 +268,7 @@ def test_products_with_the_own_transpose(n: int, dtype: str) -> None:
     np.testing.assert_array_equal(columns, other)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("letter", LETTERS)
 def test_tiles_of_all_sizes(letter: str, features: str) -> None:
@@ -308,6 +312,7 @@ def test_an_element_does_not_know_its_tile(dtype: Any) -> None:
         np.testing.assert_array_equal(f(a[:m], b[:, :n]), whole[:m, :n])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", LETTERS.values())
 @pytest.mark.parametrize("threads", [1, 3])
 def test_sizes_of_zero_and_one(dtype: Any, threads: int) -> None:

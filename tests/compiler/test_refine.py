@@ -124,7 +124,7 @@ STEPS = {
 """Of the gradient: what is as large as a repeated array is stored by none."""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CHAINS)
 def test_values_and_gradients(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     function, x = CHAINS[name]

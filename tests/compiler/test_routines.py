@@ -195,7 +195,7 @@ STACKS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("name", EXACT)
 def test_results_are_those_of_numpy(name: str, stack: str) -> None:

@@ -178,6 +178,7 @@ def test_running_sums_of_several_lines_at_a_time(shape: tuple[int, ...], dtype: 
         np.testing.assert_array_equal(f(other), np.cumsum(other, axis=axis))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("n_rows", [4, 7, 90])
 @pytest.mark.parametrize("length", [33, 64, 100])

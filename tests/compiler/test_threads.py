@@ -141,6 +141,7 @@ LARGE: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", LARGE)
 def test_parts_of_kernels(name: str) -> None:
     one = fg.jit(LARGE[name], threads=1)(TALL)
@@ -327,6 +328,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not is_available(), reason="one thread only")
 @pytest.mark.parametrize("name", DERIVED)
 def test_a_limit_holds_for_what_is_made_of_a_function(name: str, seen: list[int]) -> None:

@@ -271,6 +271,7 @@ def test_small_arrays_are_changed_in_place(n: int) -> None:
     np.testing.assert_allclose(fg.jit(factor)(a), expected, 1e-10, 1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("step", [1, -1])
 @pytest.mark.parametrize("first", [0, -70, 31])
 def test_multiples_are_gone_over_in_steps(first: int, step: int) -> None:

@@ -103,6 +103,7 @@ every_mode = pytest.mark.parametrize("mode", MODES)
 jitted_or_not = pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "jit"])
 
 
+@pytest.mark.sampled(3)
 @every_rule
 @every_mode
 @jitted_or_not
@@ -116,7 +117,7 @@ def test_first_order(make: Function, mode: Function, wrap: Function) -> None:
     close(wrap(fg.grad(lambda x: fg.vmap(f)(x).sum()))(XS), 2 * np.cos(XS))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @every_rule
 @every_mode
 @pytest.mark.parametrize("inner", MODES)

@@ -187,12 +187,13 @@ def of_copies(kernel: Kernel, np: Any) -> Callable[..., list[Any]]:
     return run
 
 
-@pytest.fixture(params=KERNELS, ids=lambda kernel: kernel.function.__name__)
-def kernel(request: pytest.FixtureRequest) -> Kernel:
-    found: Kernel = request.param
-    return found
+every_kernel = pytest.mark.parametrize(
+    "kernel", KERNELS, ids=lambda kernel: kernel.function.__name__
+)
 
 
+@pytest.mark.sampled(2)
+@every_kernel
 def test_values(kernel: Kernel) -> None:
     wanted = of_copies(kernel, numpy)(*kernel.arguments)
     got = fg.jit(of_copies(kernel, fnp))(*kernel.arguments)
@@ -200,11 +201,14 @@ def test_values(kernel: Kernel) -> None:
         numpy.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
 
 
+@every_kernel
 def test_lengths_of_programs(kernel: Kernel) -> None:
     program = fg.make_jaxpr(of_copies(kernel, fnp))(*kernel.arguments)
     assert len(program.eqns) <= kernel.most
 
 
+@pytest.mark.sampled(4)
+@every_kernel
 def test_gradients(kernel: Kernel) -> None:
     rng = numpy.random.default_rng(5)
     weights = [rng.normal(size=y.shape) for y in of_copies(kernel, numpy)(*kernel.arguments)]

@@ -346,13 +346,14 @@ def test_triangles_keep_their_bits(function: Any) -> None:
         np.testing.assert_allclose(got, x, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.sampled(3)
 @OF_TRIANGLES
 def test_the_number_of_operations_does_not_depend_on_the_size_of_triangles(function: Any) -> None:
     short, long = (fg.make_jaxpr(function)(square(n)).eqns for n in (20, 26))
     assert len(short) == len(long) < 40
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @OF_TRIANGLES
 def test_derivatives_of_triangles(function: Any) -> None:
     x = square(16)

@@ -117,7 +117,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_transformations(program):
     check(program, POINTS)

@@ -80,7 +80,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_transformations(program):
     check(program, POINTS)
@@ -140,6 +140,7 @@ def test_arms_that_no_lane_takes(wrap):
     np.testing.assert_allclose(slopes[1], np.stack([X, X], -1))
 
 
+@pytest.mark.sampled(2)
 @WRAPS
 def test_endless_loops_in_arms_that_are_not_taken(wrap):
     """Doubling zero never reaches ten."""

@@ -119,7 +119,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_transformations(program):
     check(program, POINTS)
@@ -137,6 +137,7 @@ def root(x: Any) -> Any:
 AREAS = np.array([0.01, 2.0, 150.0])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "jit"])
 def test_derivatives_of_roots(wrap):
     first, second = fg.grad(root), fg.grad(fg.grad(root))
@@ -168,6 +169,7 @@ def _squarings_reference(x: float) -> tuple[float, float, float]:
     return x**n, n * x ** (n - 1) if n > 1 else 1.0, (n - 1) * x**n if n > 1 else 0.0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "jit"])
 def test_lanes_that_have_ended_stay(wrap):
     starts = STARTS[[0, 1, 3]]
@@ -227,6 +229,7 @@ def test_condition_that_holds_for_no_lane():
     np.testing.assert_array_equal(fg.grad(lambda x: f(x).sum())(AREAS), np.ones(3))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", [{}, {"checkpoint_every": 7}, {"max_checkpoints": 2}])
 def test_checkpoints_change_no_derivative(options):
     def power(x: Any) -> Any:
@@ -275,6 +278,7 @@ def test_a_million_steps_are_reversed_in_little_memory() -> None:
 # How the steps are kept.
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("every", [1, 2, 5])
 @pytest.mark.parametrize("states", [1, 2, 3, 4, 9])
 def test_every_step_is_pulled_once_and_in_order(every: int, states: int) -> None:

@@ -154,6 +154,7 @@ def test_registers_of_any_length_and_none_give_the_same_bits(flags, tmp_path):
             np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f", "D"])
 def test_products_add_their_terms_in_the_order_of_the_process(dtype, tmp_path):
     """One row and several, blocks of terms, the edges of tiles, and both layouts."""
@@ -343,6 +344,7 @@ def test_files_take_little_longer_than_the_process(tmp_path):
     assert np.exp(np.mean(np.log([*ratios.values()]))) <= 1.4, ratios
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_cube_roots_are_right_to_a_unit_everywhere(dtype, tmp_path):
     info = np.finfo(dtype)
@@ -446,6 +448,7 @@ def test_a_loader_needs_numpy_alone(tmp_path):
     assert "ValueError: an index is out of bounds for an axis of length 4" in done.stderr
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_products_of_all_shapes(dtype, tmp_path, monkeypatch):
     """Tiles that are whole and that are not, of matrices and of their transposes."""

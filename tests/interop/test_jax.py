@@ -22,6 +22,7 @@ from funcgrad.interop.jax.modules import NAMES, SOURCES
 from funcgrad.interop.jax.widths import enable_x64
 from funcgrad.interop.missing import Missing, MissingNameError
 from funcgrad.sharding import PartitionSpec
+from tests import forks
 
 PROGRAMS = Path(__file__).parents[1] / "programs" / "jax"
 QUICK = ["custom_rules", "debugging", "graph_network", "heat_equation", "sieve"]
@@ -30,9 +31,13 @@ INSTALLED = "from funcgrad.interop import jax as neighbour; neighbour.install()\
 DRIVER = INSTALLED + "import runpy, sys\nfor path in sys.argv[1:]: runpy.run_path(path)"
 
 
-def run(code, *arguments, **options):
-    command = [sys.executable, *options.get("flags", ()), "-c", code, *map(str, arguments)]
-    environment = {**os.environ, "JAX_ENABLE_X64": options.get("x64", "1")}
+def run(code, *arguments, x64="1"):
+    variables = {"JAX_ENABLE_X64": x64, "XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}
+    if code.startswith(INSTALLED):
+        code = code.removeprefix(INSTALLED)
+        return forks.run(INSTALLED, code, *arguments, variables=variables)
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    environment = {**os.environ, **variables}
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=300, env=environment
     )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from funcgrad import lax
+from tests import forks
 
 INSTALLED = "from funcgrad.interop import jax as neighbour; neighbour.install()\n"
 
@@ -414,11 +411,7 @@ assert slope == 12.0
     ],
 )
 def test_calls(code):
-    command = [sys.executable, "-c", INSTALLED + code]
-    environment = {**os.environ, "JAX_ENABLE_X64": "0"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=300, env=environment
-    )
+    done = forks.run(INSTALLED, code, variables={"JAX_ENABLE_X64": "0"})
     assert done.returncode == 0, done.stderr
 
 

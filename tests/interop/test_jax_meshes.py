@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from tests import forks
 
 INSTALLED = "from funcgrad.interop import jax as neighbour; neighbour.install()\n"
 
@@ -321,4 +320,5 @@ def test_programs_of_libraries_are_called():
 
 
 def _run(program: str) -> None:
-    subprocess.run([sys.executable, "-c", INSTALLED + program], check=True)
+    done = forks.run(INSTALLED, program)
+    assert done.returncode == 0, done.stderr

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from tests import forks
 
 DEFINED = """
 from funcgrad.interop import jax as neighbour
@@ -268,11 +266,6 @@ True False
     ids=["rules", "programs", "types", "derived"],
 )
 def test_programs(code: str, says: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", DEFINED + code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "JAX_ENABLE_X64": "1"},
-    )
+    done = forks.run(DEFINED, code, flags=("-W", "error"), variables={"JAX_ENABLE_X64": "1"})
     assert done.returncode == 0, done.stderr
     assert done.stdout == says

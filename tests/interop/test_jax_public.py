@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+
+from tests import forks
 
 INSTALLED = "from funcgrad.interop import jax as neighbour; neighbour.install()\n"
 
@@ -101,7 +100,6 @@ print("ok")
 
 @pytest.mark.parametrize("program", [FUNCTIONS, CHECKS], ids=["functions", "checks"])
 def test_programs_for_jax(program: str) -> None:
-    command = [sys.executable, "-c", INSTALLED + program]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    found = forks.run(INSTALLED, program)
     assert found.returncode == 0, found.stderr[-2000:]
     assert found.stdout.endswith("ok\n")

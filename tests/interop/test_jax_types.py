@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+
+from tests import forks
 
 BEFORE = """
 from funcgrad.interop import jax as neighbour
@@ -187,6 +186,5 @@ with jax.auto_pcast(False):
     "program", [OPERATIONS, LANES, DECLARED], ids=["operations", "lanes", "declared"]
 )
 def test_types_follow_operations(program: str) -> None:
-    command = [sys.executable, "-c", BEFORE + program]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    run = forks.run(BEFORE, program)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -188,6 +188,7 @@ def test_cotangents_of_elements_are_no_arrays():
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", TRACED)
 def test_compiled_functions_have_derivatives(name):
     f, x = TRACED[name]

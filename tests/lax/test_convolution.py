@@ -122,6 +122,7 @@ def test_by_definition(case: dict[str, Any], is_jitted: bool) -> None:
     np.testing.assert_allclose(np.sum(pulled[0] * tx) + np.sum(pulled[1] * ty), np.sum(dot * ct))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("dtype", ["f", "d", "F", "D", "i4", "u1"])
 def test_dtypes(wrap: Any, dtype: str) -> None:
@@ -163,6 +164,7 @@ LARGE: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["f", "d"])
 @pytest.mark.parametrize("name", LARGE)
 def test_compiled_is_eager(name: str, dtype: str) -> None:

@@ -138,6 +138,7 @@ def test_gather(name, mode):
         np.testing.assert_array_equal(fg.vmap(function, axes)(*both), np.stack(lanes))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES)
 def test_scatters(case, mode):

@@ -158,7 +158,7 @@ def of_pytrees(m: Any, b: Any) -> Any:
 SYSTEMS = [(by_conjugate_gradients, A @ A.T), (by_matrix, A), (with_aux, A), (of_pytrees, A)]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @jitted_or_not
 @pytest.mark.parametrize(("solution", "m"), SYSTEMS)
 @pytest.mark.parametrize("mode", [fg.jacfwd, fg.jacrev])

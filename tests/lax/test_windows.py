@@ -89,7 +89,7 @@ def test_by_definition(
     np.testing.assert_allclose(found, expected, 1e-12, 1e-12)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("name", ["sum", "max", "min", "product", "other"])
 @pytest.mark.parametrize(

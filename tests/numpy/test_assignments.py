@@ -141,6 +141,7 @@ def slope(function: Callable[[Any], Any]) -> np.ndarray:
     return np.array([loss(function, X + e) - loss(function, X - e) for e in steps]) / (2 * h)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_derivatives_of_what_is_assigned(name: str) -> None:
     f = partial(loss, PROGRAMS[name])
@@ -194,7 +195,7 @@ def assigned_from(make: Callable[[Any], Any], t: Any) -> Any:
     return (np.sin(y) * np.cos(np.arange(y.size).reshape(y.shape))).sum()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", OF_NUMBERS)
 def test_what_numbers_and_arrays_give_is_assigned_to(name: str) -> None:
     f, t, h = partial(assigned_from, OF_NUMBERS[name]), 0.7, 1e-5

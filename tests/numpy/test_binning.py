@@ -47,6 +47,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_digitize(name: str, dtype: str) -> None:
     bins = np.array(EDGES[name], dtype)
@@ -72,6 +73,7 @@ def test_digitize_of_mapped_edges() -> None:
     check(step(bins), expected)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [n for n in EDGES if "down" not in n])
 def test_histogram(name: str) -> None:
     edges = np.array(EDGES[name])

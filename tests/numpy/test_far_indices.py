@@ -125,6 +125,7 @@ READS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[int], int | None]]] 
 }  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("name", READS)
 def test_reads(name: str, dtype: str) -> None:
@@ -164,6 +165,7 @@ def written(x: np.ndarray, places: list[int | None], how: str, updates: np.ndarr
     return out
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", some("bLhilBHI", first=1))
 @pytest.mark.parametrize("name", WRITES)
 def test_writes(name: str, dtype: str) -> None:

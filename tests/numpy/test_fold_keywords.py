@@ -166,7 +166,7 @@ def agrees(name: str, seed: int, count: int) -> None:
         check(result(fg.vmap(ours), lanes), stacked, x, f"mapped {message}")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", [n for n in KEYWORDS if hasattr(np, n)])
 def test_keywords(name: str) -> None:
     agrees(name, 0, 20)

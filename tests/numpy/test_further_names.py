@@ -101,6 +101,7 @@ def test_agrees_with_numpy(name, args, kwargs):
         check(fg.tree.map(lambda x, i=row: x[i], mapped), expected)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "args", "kwargs"), COMPILED)
 def test_compiled(name, args, kwargs):
     function = fg.jit(lambda first: getattr(np, name)(first, *args[1:], **kwargs))

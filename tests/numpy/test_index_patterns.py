@@ -186,8 +186,8 @@ def check_all_compiled(rows: list[Case], kind: str, size: int = 100) -> None:
 
 
 SHORT = [case for length in range(3) for case in cases(length)]
-MANY = [*SHORT, *sampled(3, 300)]
-SOME = [*sampled(4, 100), *sampled(5, 100)]
+MANY = [*SHORT, *sampled(3, 80)]
+SOME = [*sampled(4, 40), *sampled(5, 40)]
 WAYS: dict[str, Callable[[Case], None]] = {"eager": check_eager, "mapped": check_mapped}
 
 
@@ -202,7 +202,7 @@ def test_all_patterns_of_up_to_two_items_and_some_of_three_compiled() -> None:
 
 
 def test_derivatives_of_some_patterns_compiled() -> None:
-    check_all_compiled([*sampled(2, 20), *sampled(3, 40), *sampled(4, 10)], "derivatives")
+    check_all_compiled([*sampled(2, 10), *sampled(3, 15), *sampled(4, 5)], "derivatives")
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -320,6 +320,7 @@ IN_TURN: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", [None, "drop", "clip", "wrap"])
 @pytest.mark.parametrize("kind", ["get", *IN_TURN])
 def test_negative_places_that_do_not_count_from_the_end(kind: str, mode: str | None) -> None:
@@ -398,7 +399,7 @@ def test_apply_once_for_every_time_that_an_element_is_named(index: Any) -> None:
     fg.testing.check_grads(lambda x: at(x)[index].apply(function), (M23,), order=2)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("i", "j"),
     [([0, 0], [1, 1]), ([0, 1], [1, 1]), ([0, 0, 0, 1], [2, 2, 2, 0]), ([-1, 1], [0, 0]), ([], [])],

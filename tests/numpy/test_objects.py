@@ -110,6 +110,7 @@ def test_programs_of_plain_numpy(name: str) -> None:
     assert_same(lax.map(function, V[None])[0], expected)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_their_derivatives(name: str) -> None:
     function = PROGRAMS[name]

@@ -71,6 +71,7 @@ def test_folds(name, axis, keepdims):
         )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAN_FOLDS)
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_folds_that_skip_nan(name, axis):

@@ -300,6 +300,7 @@ def test_gradients(function, x):
     fg.testing.check_grads(function, (x,), order=2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("function", "x"), [c[1:] for c in SMOOTH], ids=[c[0] for c in SMOOTH])
 def test_compilation_and_batching(function, x):
     np.testing.assert_allclose(fg.jit(function)(x), function(x), rtol=1e-9, atol=1e-9)
@@ -397,6 +398,7 @@ def test_refusals(call, error):
 LENGTHS = [(300, 200), (200, 300), (129, 129), (20000, 3)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 @pytest.mark.parametrize("dtype", ["d", "f", "D", "i8", "?"])
@@ -416,6 +418,7 @@ def test_long_convolutions(lengths, mode, dtype):
         np.testing.assert_allclose(mapped[1], getattr(np, name)(x[::-1], y, mode), 1e-4, 1e-3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 def test_derivatives_of_long_convolutions(lengths, mode):
@@ -548,7 +551,7 @@ TRACED = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("transformation", TRACED)
 @pytest.mark.parametrize("module", [np, fnp])
 def test_insert_and_delete_at_traced_places(module, transformation):

@@ -78,6 +78,7 @@ def first_lane(found: Any) -> Any:
     return fg.tree.map(lambda x: x[0], found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_as_numpy(name: str) -> None:
     function, taken, refused = CONDITIONS[name]

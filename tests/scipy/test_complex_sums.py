@@ -56,6 +56,7 @@ def test_the_compiled_correlation_and_its_derivatives(shapes: Any) -> None:
     check_grads(lambda x, y: np.abs(f(x, y)) ** 2, (x, y), order=1)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["convolve", "correlate"])
 @pytest.mark.parametrize("dtypes", DTYPES)
 def test_images(dtypes: str, name: str) -> None:

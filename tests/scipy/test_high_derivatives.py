@@ -85,7 +85,7 @@ ELLIPTIC: dict[str, tuple[Any, Any, list[float]]] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", ELLIPTIC)
 def test_of_elliptic_integrals(name: str) -> None:
     ours, theirs, places = ELLIPTIC[name]

@@ -154,6 +154,7 @@ def test_integrals_within_integrals_have_derivatives(wrap: Any) -> None:
 # Differential equations.
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853"])
 def test_explicit_methods_make_the_steps_of_scipy(method: str) -> None:
     options = {"args": (1.3,), "rtol": 1e-6, "atol": 1e-9}

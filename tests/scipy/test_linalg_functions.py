@@ -305,6 +305,7 @@ def test_complex_derivatives(case):
     np.testing.assert_allclose(np.real(backward), np.real(forward), 1e-8, 1e-8)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", [c for c in ROWS if c.stacks], ids=str)
 def test_stacks_and_maps(case):
     stacks = [np.stack([a, 1.1 * a]) for a in case.args]

@@ -23,7 +23,7 @@ def cube(x: Any, a: Any) -> Any:
     return x**3 - a
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", BRACKETING)
 def test_bracketing(name: str) -> None:
     find = getattr(optimize, name)
@@ -217,6 +217,7 @@ def test_messages(call: Any, text: str) -> None:
         fg.jit(call)(np.ones(2))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("n", [1, 3, 400])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_compiled_solvers_keep_the_dtype(n: int, dtype: Any) -> None:

@@ -35,6 +35,7 @@ POSITIVE = (SQUARE @ SQUARE.T).tocsr()
 RIGHT = RNG.normal(size=9)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("wrap", WRAPS, ids=IDS)
 @pytest.mark.parametrize("name", MATRICES)
 def test_products_as_they_are_written(name: str, wrap: Any) -> None:
@@ -134,6 +135,7 @@ def test_constructors_of_traced_entries(kind: str) -> None:
 SOLVERS = [("cg", POSITIVE), ("bicgstab", SQUARE), ("gmres", SQUARE)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "A"), SOLVERS, ids=lambda x: x if isinstance(x, str) else "")
 def test_iterative_solvers(name: str, A: Any) -> None:
     solve = getattr(linalg, name)

@@ -45,6 +45,7 @@ def end(rates: Any, method: str, start: Any = START, **options: Any) -> Any:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_steps_are_those_of_scipy_and_of_dense_factors(method: str) -> None:
     found = end(RATES, method)
@@ -105,6 +106,7 @@ def gradients(method: str) -> tuple[Any, Any]:
     return fg.jit(fg.grad(loss, (0, 1)), static_argnums=2)(RATES, START, method)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_gradients_with_respect_to_parameters_and_the_first_value(method: str) -> None:
     by_rates, by_start = gradients(method)
@@ -173,6 +175,7 @@ def test_what_fits_into_no_band_is_dense() -> None:
     np.testing.assert_allclose(found.y[:, -1], np.exp(-1), rtol=1e-2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", ["rows", "columns", "sparse"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
 def test_bands_solve_what_dense_factors_solve(

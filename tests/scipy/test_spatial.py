@@ -163,6 +163,7 @@ def test_what_is_done_with_rotations() -> None:
 SPLINE_TIMES = np.array([0.0, 0.4, 1.0, 2.5, 2.8, 4.0])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("count", [2, 6])
 def test_splines_of_rotations(count: int) -> None:
     known, quats = SPLINE_TIMES[:count], ROTATIONS[:count].copy()

@@ -55,6 +55,7 @@ def same_steps(ours: Any, theirs: Any) -> None:
     assert ours.message == theirs.message
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_steps_are_those_of_scipy(method: str) -> None:
     """Lengths, orders, and when Jacobians and factors are renewed."""

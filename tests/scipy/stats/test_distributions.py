@@ -56,7 +56,7 @@ def test_summaries_are_scipys(name):
         )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_derivatives(name):
     ours, x, parameters = getattr(stats, name), numbers(name), LAST[name]
