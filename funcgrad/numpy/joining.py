@@ -170,7 +170,8 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         sizes = [n // k + (i < n % k) for i in range(k)]
         bounds = [0, *np.cumsum(sizes).tolist()]
     else:
-        inner = [min(max(int(i) + n if i < 0 else int(i), 0), n) for i in indices_or_sections]
+        places = map(int, indices_or_sections)
+        inner = [min(max(i + n if i < 0 else i, 0), n) for i in places]
         bounds = [0, *inner, n]
     pairs = pairwise(bounds)
     return [shaping.cut(ary, index, a, max(a, b)) for a, b in pairs]

@@ -192,6 +192,7 @@ def test_scratch_memory_of_the_caller():
     ("run", "text"),
     [
         (lambda: fg.cfunc(np.sin, "float32(int32) ->"), "a signature is written such as"),
+        (lambda: fg.cfunc(np.sin, "float64, float64"), "a signature is written such as"),
         (lambda: fg.cfunc(np.sin, "float16 -> float16"), "float16 is no dtype; there are bool"),
         (lambda: fg.cfunc(np.sin, "float64[n.x] -> float64"), "a signature is written such as"),
         (lambda: fg.cfunc(np.sin, "int64(float64)"), "says by NaN that it failed"),
@@ -201,6 +202,10 @@ def test_scratch_memory_of_the_caller():
         (
             lambda: fg.cfunc(np.sin, "float64[n] -> float64[n]")(np.ones((2, 2))),
             r"got the shapes \(2, 2\)",
+        ),
+        (
+            lambda: fg.cfunc(np.sin, "float64[n] -> float64[n]")(np.ones(2) * 1j),
+            "complex128 is not float64, and would lose a part. Convert it",
         ),
         (
             lambda: fg.cfunc(np.sin, "float64[n] -> float64[n]").prepare(m=3),

@@ -504,8 +504,12 @@ def test_one_file_for_many_sizes(tmp_path, monkeypatch):
                 np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
     with pytest.raises(ValueError, match="the file has no code for these sizes"):
         of_sizes(np.zeros(4), np.zeros((9, 4)))
-    with pytest.raises(ValueError, match=r"expected the shapes \[\(3,\), \(9, 3\)\]"):
+    with pytest.raises(ValueError, match=r"expected the shapes \[\(3,\), \(9, 3\)\], got"):
         of_sizes(np.zeros(3), np.zeros((9, 4)))
+    with pytest.raises(TypeError, match="expected 2 arguments, got 1"):
+        of_sizes(np.zeros(3))
+    with pytest.raises(ArgumentError, match="no size is negative, got n of -1 to 7"):
+        fg.export(loss, text, "of_sizes", sizes | {"n": range(-1, 8)})
 
 
 def _residuals(w, x, y):

@@ -32,6 +32,9 @@ from funcgrad.interop.c.signature import ArrayType, Signature, parse
 _SPACE = 64
 """Bytes by which scratch memory may be moved to an aligned address."""
 
+_LOST = {"f": "biu", "c": "biuf"}
+"""Kinds of dtypes that numbers of other kinds are not converted to."""
+
 
 class _Plan(NamedTuple):
     """Tables that an entry reads for some sizes.
@@ -108,9 +111,7 @@ class CompiledFunction:
         leaves, tree = tree_flatten(args)
         if tree != tree_structure(signature.arguments):
             raise ArgumentError(f"{self.name} takes {signature}, got {tree}.")
-        arrays = [
-            np.asarray(x, t.dtype, order="C") for x, t in zip(leaves, signature.leaves, strict=True)
-        ]
+        arrays = [self._array(x, t) for x, t in zip(leaves, signature.leaves, strict=True)]
         sizes = self._sizes_of(arrays)
         outs = [np.empty(t.shape(sizes), t.dtype) for t in signature.outs]
         given = iter(x.ctypes.data for x in (*arrays, *outs))
@@ -337,6 +338,16 @@ class CompiledFunction:
                 self._plans[sizes] = _Plan(words, executable, frame)
                 words[0] = self._home[0]
                 self._home[0] = words.ctypes.data
+
+    def _array(self, x: Any, t: ArrayType) -> np.ndarray:
+        """An argument as an array, without a loss of fractions or imaginary parts."""
+        found = np.asarray(x)
+        if t.dtype.kind in _LOST.get(found.dtype.kind, ""):
+            raise ArgumentError(
+                f"{self.name} takes {self.signature}: {found.dtype.name} is not {t.dtype.name}, "
+                "and would lose a part. Convert it, as by x.astype or x.real."
+            )
+        return np.asarray(found, t.dtype, order="C")
 
     def _sizes_of(self, arrays: Sequence[np.ndarray]) -> dict[str, int]:
         """The sizes of arguments, by name."""

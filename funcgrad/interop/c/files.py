@@ -44,7 +44,7 @@ HEAD = """\
 #endif
 #define FG_LOOP _Pragma("GCC unroll 1") _Pragma("GCC ivdep")
 #define FG_INDEPENDENT _Pragma("GCC ivdep")
-#define FG_UNROLL _Pragma("GCC unroll 32")
+#define FG_UNROLL _Pragma("GCC unroll 24")
 #define FG_HIDE(p)
 #elif defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
@@ -321,6 +321,9 @@ def export(
             f"each of the names of the signature ({', '.join(parsed.names) or 'there are none'}), "
             f"got {', '.join(given) or 'none'}."
         )
+    for key, intervals in given.items():
+        if intervals[0][0] < 0:
+            raise ArgumentError(f"{what}: no size is negative, got {key} of {_listed(intervals)}.")
     if language == "python":
         writer = load("funcgrad.interop.c.modules").ModuleWriter
     else:

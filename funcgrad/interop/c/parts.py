@@ -121,7 +121,7 @@ def _fits(loop: Loop, x: Expression, t: Any, width: int) -> bool:
 def lines_of(loop: Loop, stage: Sequence[Assign | Evaluate], width: int) -> list[str]:
     """The statements of the body of a loop over registers, and before them its head."""
     printer = _Printer(loop, width)
-    body = [printer.statement(x) for x in stage]
+    body = printer.end(stage) + [printer.statement(x) for x in stage]
     return [f"for (int {PART} = 0; {PART} < {printer.n_parts}; {PART}++) {{", *body, "}"]
 
 
@@ -184,6 +184,28 @@ class _Printer:
         if t is BOOL:
             text = self._use(f"fg_stored_{self.mask}({text})")
         return f"{self._variable(name)} = {text};"
+
+    def end(self, stage: Sequence[Assign | Evaluate]) -> list[str]:
+        """The statement that leaves the loop where no more lanes are there.
+
+        Folds that begin with what changes nothing, and have that for other lanes, are as they were.
+        """
+        targets = [_target(self.loop, x)[0] for x in stage]
+        indices = {
+            self._folded(x)
+            for x, name in zip(stage, targets, strict=True)
+            if name not in self.loop.local
+        }
+        index = indices.pop() if len(indices) == 1 else ""
+        return [f"if ({self.first} >= {index}.count) break;"] * bool(index)
+
+    def _folded(self, x: Assign | Evaluate) -> str:
+        """The index of lanes of which those that are there are folded into a variable."""
+        match x:
+            case Assign(name, Apply(_, (Variable(of), Apply("present") as folded))) if name == of:
+                if self.loop.printer.signatures[folded].args[0].is_partial:
+                    return self.loop.index_of(folded.operands[0])
+        return ""
 
     def _at(self, pointer: str, t: Any, is_read: bool = False) -> str:
         row = self._use(f"fg_row_{short(t)}")

@@ -25,10 +25,13 @@ def shapes({names}):
 
 
 def {name}(*args{keywords}):
-    arrays = [np.asarray(x, t, order="C") for x, t in zip(args, ARGUMENTS, strict=True)]
+    if len(args) != len(ARGUMENTS):
+        raise TypeError(f"expected {{len(ARGUMENTS)}} arguments, got {{len(args)}}")
+    arrays = [np.asarray(x, t, order="C") for x, t in zip(args, ARGUMENTS)]
 {found}    arguments, results = shapes({names})
-    if [x.shape for x in arrays] != arguments:
-        raise ValueError(f"expected the shapes {{arguments}}")
+    given = [x.shape for x in arrays]
+    if given != arguments:
+        raise ValueError(f"expected the shapes {{arguments}}, got {{given}}")
     arrays += [np.empty(shape, t) for t, shape in zip(RESULTS, results)]
 {call}    found = tuple(arrays[len(ARGUMENTS) :])
     return found if len(found) != 1 else found[0]

@@ -241,7 +241,8 @@ def parse(text: str, what: str) -> Signature:
         if arrow:
             arguments = _trees(given, what)
             return Signature(arguments, _trees(results, what))
-        (call,) = _elements(given)
+        elements = _elements(given)
+        call = elements[0] if len(elements) == 1 else None
         if not isinstance(call, ast.Call) or call.keywords:
             raise SyntaxError
     except SyntaxError:
