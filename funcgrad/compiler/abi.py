@@ -119,7 +119,7 @@ and of a strip in B and C, with the number of its columns."""
 
 TILE_WORDS = [
     "begin", "end", "rows", "strips", "columns", "terms", "blocks", "groups", "strip_groups",
-    "tile_rows", "tile_strips", "panel",
+    "tile_rows", "tile_strips", "panel", "copies", "has_block",
     *(f"{word}_{x}" for x in "abc" for word in ("slot", "offset")),
     "stride_a", "stride_b", "stride_c", "row_a", "row_c", "term_a", "term_b", "column_b",
     *(f"table_{x}" for x in TILE_TABLES), *SCRATCH_WORDS,
@@ -133,8 +133,9 @@ of ``tile_strips``; ``begin <= unit < end`` of these are computed, ``panel`` str
 Distances in bytes are multiples of ``stride_*`` (outer indices), ``row_*``, ``term_*`` and
 ``column_b``, where ``columns`` are counted in real numbers; or they stand in tables at ``table_*``,
 where each of ``blocks`` has ``terms``. The units of a symmetric
-matrix are square, and those to the right of the diagonal are copied from those below it. The
-scratch memory is for the copy of a panel of B, and of a block of A.
+matrix are square, and those to the right of the diagonal are copied from those below it. If
+``copies`` (`loops.library.tiles.Copies`), there is scratch memory for a panel of B, and, if
+``has_block``, for one of rows of A, which are neighbours and multiples of those of an inner loop.
 """
 
 SMALL_WORDS = [

@@ -11,7 +11,7 @@ import pytest
 import funcgrad as fg
 from funcgrad.compiler.loops.hoist import hoist
 from funcgrad.compiler.loops.language import For, Function
-from funcgrad.compiler.loops.library.tiles import Form, Kind, Tiles
+from funcgrad.compiler.loops.library.tiles import Form, Tiles
 from funcgrad.compiler.native import elementary, llvm_backend
 from funcgrad.compiler.native import translate as front
 from funcgrad.compiler.native.translate import Translation
@@ -151,7 +151,7 @@ def test_one_kernel_for_short_rows_of_all_lengths(dtype: str, kernels: list[Tran
 
 def test_what_decides_and_calls_is_translated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     brief = kernel_store.executor_code(), warm_memory.WarmMemory.named()
-    tiles = Tiles.named("s", 4, Form(Kind.PLAIN, 1, (1,)))
+    tiles = Tiles.named("s", 4, Form(1, (1,)))
     found = []
 
     def noted(assembly: str, effort: Any, *others: Any) -> Any:

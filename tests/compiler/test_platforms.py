@@ -112,9 +112,12 @@ def vectors(features: str) -> Iterator[tuple[str, Code]]:
     """Assembly that is as wide as a processor's registers."""
     lanes = tiles.inner_shape(8, features).lanes
     shape = tiles.inner_shape(4, features)
-    for kind in tiles.Kind:
-        form = tiles.Form(kind, *shape.fitted(shape.rows, 5)[:2], is_near=True)
-        yield kind.value, assembled(tiles.Tiles.named("s", shape.lanes, form))
+    for is_tabled in (False, True):
+        form = tiles.Form(*shape.fitted(shape.rows, 5)[:2], is_tabled)
+        yield (
+            f"tiles{' by tables' * is_tabled}",
+            assembled(tiles.Tiles.named("s", shape.lanes, form)),
+        )
     for layout in (fourier.Layout(True, False), fourier.Layout(False, True)):
         kinds = fourier.Pass(8, False), fourier.Pass(3, True)
         program = fourier.Fourier.named("z", lanes, kinds, layout, layout, layout.is_beside)

@@ -48,10 +48,10 @@ def routines(features: str) -> Iterator[tuple[str, Code]]:
     for letter in "sdcz":
         size = 4 if letter in "sc" else 8
         shape, doubles = tiles.inner_shape(size, features), tiles.inner_shape(8, features)
-        for kind in tiles.Kind if letter in "sd" else (tiles.Kind.ROWS,):
-            form = tiles.Form(kind, *shape.fitted(shape.rows, 5)[:2], letter in "sd")
+        for is_tabled in (False, True) if letter in "sd" else (False,):
+            form = tiles.Form(*shape.fitted(shape.rows, 5)[:2], is_tabled)
             program = tiles.Tiles.named(letter, shape.lanes, form)
-            yield f"{letter} {kind.value} tiles", assembled(program)
+            yield f"{letter} tiles{' by tables' * is_tabled}", assembled(program)
         if letter in "cz":
             kinds = tuple(fourier.Pass(radix, False) for radix in fourier.RADICES)
             rows = fourier.Layout(False, True)

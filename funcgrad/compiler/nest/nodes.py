@@ -182,13 +182,11 @@ class Tables:
         distances: The tables of `abi.TILE_TABLES` but that of the strips.
         columns: How many neighbours in B go into as many neighbours of the output: a line.
         lines: Bytes to every line, in B and in the output.
-        is_near: Whether rows are neighbours in A.
     """
 
     distances: tuple[np.ndarray, ...]
     columns: int
     lines: np.ndarray
-    is_near: bool
 
 
 @dataclass(eq=False)

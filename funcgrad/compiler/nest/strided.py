@@ -153,7 +153,7 @@ class Strider(Letters):
         value = Value(tuple(self.lengths[c] for c in out_order), a.dtype)
         value.is_free = out_order != form.out
         rows = self._rows([c for c in out_order if c in a_labels and c not in b_labels])
-        a, a_labels, is_near = self._near(a, a_labels, rows)
+        a, a_labels = self._near(a, a_labels, rows)
         in_a = dict(zip(a_labels, a.strides, strict=True))
         in_b = dict(zip(b_labels, b.strides, strict=True))
         in_out = dict(zip(out_order, value.strides, strict=True))
@@ -167,25 +167,25 @@ class Strider(Letters):
             self._table(terms, (in_a, in_b)),
         )
         of_lines = self._table(self._every(lines), (in_b, in_out))
-        tables = Tables(distances, self.lengths[letter], of_lines, is_near)
+        tables = Tables(distances, self.lengths[letter], of_lines)
         self.builder.add(Product((a, b), (value,), tables))
         shape = tuple(self.lengths[c] for c in form.out)
         return View(value, shape, tuple(in_out[c] for c in form.out))
 
-    def _near(self, a: View, labels: str, rows: list[str]) -> tuple[View, str, bool]:
-        """A with neighbouring rows, if that costs little, and whether it has them."""
+    def _near(self, a: View, labels: str, rows: list[str]) -> tuple[View, str]:
+        """A with neighbouring rows, if that costs little."""
         step = 1
         for c in reversed(rows):
             if self.lengths[c] > 1 and a.strides[labels.index(c)] != step:
                 break
             step *= self.lengths[c]
         else:
-            return a, labels, True
+            return a, labels
         assert self.choice is not None
         if 2 * ACROSS * math.prod(a.shape) > self.choice.cost:
-            return a, labels, False
+            return a, labels
         order = "".join([*(c for c in labels if c not in rows), *rows])
-        return self._moved(a, labels, order), order, True
+        return self._moved(a, labels, order), order
 
     def _moved(self, x: View, labels: str, order: str) -> View:
         """A copy of an operand with its axes in another order."""

@@ -18,7 +18,7 @@ from funcgrad.compiler import abi, machine
 from funcgrad.compiler.abi import MOST_LANES, TILE_TABLES, TILE_WORDS, in_order
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import Expression, NamedFunction
-from funcgrad.compiler.loops.library.tiles import DEPTH, Form, Kind, Shape, Tiles
+from funcgrad.compiler.loops.library.tiles import DEPTH, Copies, Form, Shape, Tiles
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Product, Tables
 from funcgrad.compiler.nest.split import part_count, threads_of_product
@@ -100,17 +100,15 @@ class Multiplication:
             self.tile = size, size // self._shape.lanes
         else:
             self.tile = self._tile((at_once, self.panel), n_threads)
-        kind = self._kind
-        is_near = self._is_near and rows % at_once == 0 and kind is not Kind.PLAIN
-        self.form = Form(kind, at_once, widths, is_near, is_mirrored)
+        self.form = Form(at_once, widths, self.node.tables is not None, is_mirrored)
         n_tiles = outer * math.prod(self._grid)
         count = part_count(n_tiles, work, n_threads)
         bounds = [n_tiles * i // count for i in range(count + 1)]
         self.parts = list(itertools.pairwise(bounds))
-        if kind in (Kind.ROWS, Kind.COLUMNS):
+        if self._copies is not Copies.NONE:
             numbers = self.panel * self._shape.lanes
             nbytes = min(terms * self._unit, DEPTH) * numbers * self._itemsize
-            if self.form.is_near:  # a block of A is behind a panel
+            if self._has_block:  # it is behind a panel
                 nbytes = DEPTH * (numbers + self.tile[0]) * self._itemsize
             self.scratch = [lanes_of(n_threads, count, nbytes)]
 
@@ -147,22 +145,30 @@ class Multiplication:
         ]
 
     @property
-    def _kind(self) -> Kind:
+    def _copies(self) -> Copies:
+        """How panels of B are copied."""
         if self.node.tables is not None:
-            return Kind.TABLED
+            return Copies.NONE
         if self._unit > 1:
-            return Kind.ROWS
+            return Copies.ROWS
         if self.node.layouts[1].is_transposed:
-            return Kind.COLUMNS
+            return Copies.COLUMNS
         _, m, n, k = self.node.sizes
-        return Kind.PLAIN if is_read_in_place(m, n * k * self._itemsize) else Kind.ROWS
+        is_in_place = is_read_in_place(m, n * k * self._itemsize)
+        return Copies.NONE if is_in_place else Copies.ROWS
+
+    @property
+    def _has_block(self) -> bool:
+        """Whether blocks of A are copied, too: in the order in which inner loops read them."""
+        assert self.form is not None
+        _, rows, _, _ = self._counts
+        return self._copies is not Copies.NONE and self._is_near and rows % self.form.rows == 0
 
     @property
     def _is_near(self) -> bool:
-        """Whether rows of A are neighbours."""
-        if self.node.tables is not None:
-            return self.node.tables.is_near
-        return self._unit == 1 and self.node.layouts[0].is_transposed
+        """Whether rows of a matrix A are neighbours."""
+        is_matrix = self.node.tables is None and self._unit == 1
+        return is_matrix and self.node.layouts[0].is_transposed
 
     @property
     def _is_symmetric(self) -> bool:
@@ -188,7 +194,7 @@ class Multiplication:
         """Rows of A of which a block of terms stays in the second cache, also beside its copy."""
         tables = self.node.tables
         depth = min(self.node.sizes[-1], DEPTH) if tables is None else len(tables.distances[-1])
-        nbytes = TILE_BYTES // 2 if tables is None and self._is_near else TILE_BYTES
+        nbytes = TILE_BYTES // 2 if self._is_near else TILE_BYTES
         return max(nbytes // max(depth * self.node.out.dtype.itemsize, 1), self._shape.rows)
 
     def _tile(self, grain: tuple[int, int], n_threads: int) -> tuple[int, int]:
@@ -202,7 +208,7 @@ class Multiplication:
         rows, strips = max(min(m, self._most_rows), 1), max(n, 1)
         lanes = self._shape.lanes
         least = max(SMALL_TILE, grain[1] * lanes)
-        if m <= grain[0] and self._kind is Kind.PLAIN:
+        if m <= grain[0] and self._copies is Copies.NONE:
             least = FEW_COLUMNS  # memory is read along rows of B
         while (
             n_threads > 1 and outer * -(-m // rows) * -(-n // strips) < TILES_PER_THREAD * n_threads
@@ -253,6 +259,7 @@ class Multiplication:
             "rows": rows, "strips": strips, "terms": terms,
             "tile_rows": self.tile[0], "tile_strips": self.tile[1], "panel": self.panel,
             "groups": self._grid[0], "strip_groups": self._grid[1],
+            "copies": self._copies.value, "has_block": int(self._has_block),
         }  # fmt: skip
         for name, x in zip("abc", (*node.operands, whole(node.out)), strict=True):
             assert isinstance(x, View)

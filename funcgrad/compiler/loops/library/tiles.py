@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from enum import Enum
+from contextlib import contextmanager
+from enum import IntEnum
 from functools import partial
 
 from funcgrad.base.records import dataclass
@@ -40,8 +41,11 @@ AHEAD = SEVERAL
 """Rows between what is read of B where it is and what is fetched: with half as many, products took
 up to a tenth longer, with more as long."""
 
-_GIVEN, _RESULT, _PANELS, _TABLES = range(1, 5)
-"""Scopes of memory: of A and B, C, the copy of a panel, and tables."""
+UNMASKED = 16
+"""Bytes of vectors of which some lanes are loaded one by one: loops ask whether all are there."""
+
+_GIVEN, _RESULT, _READ, _TABLES = range(1, 5)
+"""Scopes of memory: of A and B while they are copied, C, what inner loops read, and tables."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +62,20 @@ class Shape:
     rows: int
     sums: int
 
+    @property
+    def counts(self) -> list[int]:
+        """Numbers of rows for which there are inner loops."""
+        return [n for n in (1, 2, 4, 6, 8) if n <= self.rows]
+
     def fitted(self, rows: int, vectors: int) -> tuple[int, tuple[int, ...], int]:
         """The rows of inner loops for so many, the vectors that they have, and those of a panel.
 
-        As even as can be: little is computed in vain. Products of other columns, and of many rows,
-        share a program.
+        Little is computed in vain, where a group of rows counts as one more, since it reads B.
+        Products of other columns, and of most numbers of rows, share a program.
         """
-        at_once = _even(rows, self.rows) if rows < FEW * self.rows else self.rows
+        at_once = self.rows
+        if rows < FEW * at_once:
+            at_once = min(self.counts, key=lambda n: (-(-max(rows, 1) // n) * (n + 1), -n))
         widths = [min(self.sums // at_once, SHORT_AXIS)]
         while widths[-1] > 1:
             widths.append(-(-widths[-1] // 2))
@@ -92,17 +103,15 @@ def inner_shape(itemsize: int, features: str) -> Shape:
     return Shape(16 // itemsize, *((8, 24) if "+neon" in names else (4, 8)))
 
 
-class Kind(Enum):
-    """Places of the numbers of a panel of B."""
+class Copies(IntEnum):
+    """Copies of panels of B: a word of the arguments, so that all products share a program."""
 
-    TABLED = "tabled"
-    """In the array, like those of A, at distances of tables."""
-    PLAIN = "plain"
-    """In the array, in rows."""
-    ROWS = "rows"
-    """In copies of rows."""
-    COLUMNS = "columns"
-    """In copies of columns that lie side by side."""
+    NONE = 0
+    """B is read where it is: columns are neighbours."""
+    ROWS = 1
+    """Rows are copied."""
+    COLUMNS = 2
+    """Columns, whose terms are neighbours, are transposed."""
 
 
 @dataclass(frozen=True)
@@ -110,26 +119,32 @@ class Form:
     """Form of the tiles of a product.
 
     Attributes:
-        kind: Where B is read.
         rows: Rows of the inner loop.
         vectors: Vectors that panels have.
-        is_near: Whether rows of A are neighbours, and multiples of those of the inner loop: if
-            there are copies of B's panels, there is one of a block of A, too, by terms.
+        is_tabled: Whether distances are those of tables.
         is_mirrored: Whether the result is symmetric: half of the tiles are copies.
     """
 
-    kind: Kind
     rows: int
     vectors: tuple[int, ...]
-    is_near: bool = False
+    is_tabled: bool = False
     is_mirrored: bool = False
 
 
 _Panel = Sequence[tuple[Expression, Expression]]
+"""Distances of vectors, and their indices."""
+
+_Vectors = Sequence[tuple[Variable, Expression]]
 """Pointers to vectors, and their indices."""
 
-_Strips = list[tuple[Expression, Expression, Expression]]
-"""Distances of vectors of columns in B and in C, and the index of each there."""
+_Strips = tuple[_Panel, _Panel]
+"""Distances of vectors of columns, and the index of each there: in B, and in C."""
+
+_Span = tuple[Expression, Expression]
+"""A range of rows, or of strips."""
+
+_Lines = tuple[Expression, Expression, Expression]
+"""The address of rows of A, and the distances of rows: of the first of each group, within it."""
 
 
 class Tiles(Program):
@@ -144,9 +159,6 @@ class Tiles(Program):
     def __init__(self, letter: str, lanes: int, form: Form) -> None:
         super().__init__(letter, lanes)
         self.form = form
-        self.is_tabled = form.kind is Kind.TABLED
-        self.has_copies = form.kind in (Kind.ROWS, Kind.COLUMNS)
-        self.has_block = self.has_copies and form.is_near
         self.words: dict[str, Expression] = {}
         self.tables: dict[str, Variable] = {}
 
@@ -159,20 +171,31 @@ class Tiles(Program):
 
     def outer(self, o: Expression) -> list[Expression]:
         """The distances to an outer index in A, B and C."""
-        if self.is_tabled:
+        if self.form.is_tabled:
             return [self.entry("outer", o, k) for k in range(3)]
         return [o * self.words[f"stride_{x}"] for x in "abc"]
 
-    def line(self, i: Expression) -> tuple[Expression, Expression]:
-        """The distances to a row in A and C."""
-        if self.is_tabled:
-            return self.entry("lines", i, 0), self.entry("lines", i, 1)
-        return i * self.words["row_a"], i * self.words["row_c"]
+    def lines(
+        self, i: Expression, last: Expression, a: _Lines, c: Expression
+    ) -> tuple[list[Expression], list[Expression]]:
+        """The addresses in A and C of the rows from one on; those beyond the last one repeat it."""
+        numbers = [of(0), *(call("minimum", last, r) for r in range(1, self.form.rows))]
+        if self.form.is_tabled:
+            numbers = [self.let(i + number) for number in numbers]
+            return (
+                [a[0] + self.entry("lines", n, 0) for n in numbers],
+                [c + self.entry("lines", n, 1) for n in numbers],
+            )
+        start, to = self.let(a[0] + i * a[1]), self.let(c + i * self.words["row_c"])
+        return (
+            [start + number * a[2] for number in numbers],
+            [to + number * self.words["row_c"] for number in numbers],
+        )
 
     def block(self, p: Expression) -> tuple[Expression, Expression, Expression]:
         """The distances to a block of terms in A and B, and how many terms it has."""
         terms = self.words["terms"]
-        if self.is_tabled:
+        if self.form.is_tabled:
             return self.entry("blocks", p, 0), self.entry("blocks", p, 1), terms
         most = DEPTH // self.unit
         first = self.let(p * most)
@@ -181,57 +204,65 @@ class Tiles(Program):
 
     def strips(self, s: Expression, vectors: int) -> _Strips:
         """The vectors of the columns of a panel."""
-        if self.is_tabled:
+        if self.form.is_tabled:
             rows = [[self.entry("strips", s + v, k) for k in range(3)] for v in range(vectors)]
-            return [(b, c, self._some(0, count)) for b, c, count in rows]
+            indices = [self._some(0, count) for _, _, count in rows]
+            in_b, in_c = ([row[k] for row in rows] for k in range(2))
+            return list(zip(in_b, indices, strict=True)), list(zip(in_c, indices, strict=True))
         first = self.let(s * self.lanes)
-        in_b = self.let(s * (self.lanes // self.unit) * self.words["column_b"])
         *whole, last = (v * self.lanes for v in range(vectors))
-        indices = [*map(self.near, whole), self._some(last, self.words["columns"] - first)]
-        return [(in_b, first * self.size, index) for index in indices]
+        left = self.let(self.words["columns"] - first)
+        of_copies = call("select", self.words["copies"] > 0, vectors * self.lanes, left)
+
+        def panel(distance: Expression, end: Expression) -> _Panel:
+            indices = [*map(self.near, whole), self._some(last, end)]
+            return [(distance, index) for index in indices]
+
+        return panel(of(0), of_copies), panel(first * self.size, left)
 
     def _some(self, first: int, end: Expression) -> Variable:
-        return self.let(call("some_lanes", first, end, self.lanes))
+        """The index of a vector before an end."""
+        word = "some_lanes" if self.lanes * self.size > UNMASKED else "first_lanes"
+        return self.let(call(word, first, end, self.lanes))
 
     # The inner loop.
 
     def inner(
-        self, k: Expression, a: Sequence[tuple[Expression, int]], b: _Panel, c: _Panel,
+        self, k: Expression, a: Sequence[Expression], b: _Vectors, c: _Vectors,
         steps: tuple[Expression, Expression], adds: Expression,
     ) -> None:  # fmt: skip
         """C (+)= some terms of rows of A times a panel of B, in registers.
 
         Args:
             k: How many terms.
-            a: Pointers to the rows, and indices there.
-            b: The vectors of the panel.
+            a: Pointers to the rows.
+            b: The vectors of the panel: if there are no tables, with one pointer, which moves.
             c: Where the sums of each row belong.
             steps: How many bytes terms are apart.
             adds: Whether to add the sums there.
         """
-        if self.has_copies:
-            for n, (line, _) in enumerate(c):  # they are needed at the end
-                ahead = call("advance", line, n % len(b) * self.lanes)
-                self.evaluate(call("prefetch", ahead, 1))
         sums = [self.let(self.zeros) for _ in c]
-        moves = [self.let(call("i64", 0)) for _ in steps]
+        moved, ahead = self.let(call("i64", 0)), self.let(steps[1] * AHEAD)
         with self.count(0, k) as t:
-            if self.is_tabled:
-                moves = [self.entry("terms", t, q) for q in range(2)]
-            scope = _PANELS if self.has_copies else _GIVEN
-            panel = [self.let(call("load", call("offset", x, moves[1]), i, scope)) for x, i in b]
-            if self.form.kind is Kind.PLAIN:  # rows that follow are on their way
-                at = call("offset", b[0][0], moves[1] + steps[1] * AHEAD)
+            far: Expression = moved
+            columns: list[Expression] = [x for x, _ in b]
+            if self.form.is_tabled:
+                far, in_b = (self.entry("terms", t, q) for q in range(2))
+                columns = [call("offset", x, in_b) for x in columns]
+            panel = [
+                self.let(call("load", x, i, _READ)) for x, (_, i) in zip(columns, b, strict=True)
+            ]
+            if not self.form.is_tabled:  # rows that follow are on their way
+                at = call("offset", b[0][0], ahead)
                 for v in range(len(b)):
                     self.evaluate(call("prefetch", call("advance", at, v * self.lanes), 0))
-            for r, (x, i) in enumerate(a):
-                at = call("offset", x, moves[0])
-                number = self.let(call("load", at, i, _PANELS if self.has_block else _GIVEN))
+            for r, x in enumerate(a):
+                number = self.let(call("load", call("offset", x, far), 0, _READ))
                 for y, total in zip(panel, sums[r * len(b) :], strict=False):
                     self.change(total, call("muladd", number, y, total))
-            if not self.is_tabled:
-                for moved, step in zip(moves, steps, strict=True):
-                    self.change(moved, moved + step)
+            if not self.form.is_tabled:
+                self.change(moved, moved + steps[0])
+                self.change(b[0][0], call("offset", b[0][0], steps[1]))
         with self.when(adds):
             for total, place in zip(sums, c, strict=True):
                 self.change(total, call("load", *place, _RESULT) + total)
@@ -239,42 +270,29 @@ class Tiles(Program):
             self.store(*place, total, _RESULT)
 
     def rows(
-        self, first: Expression, end: Expression, k: Expression, at: Sequence[Expression],
-        strips: _Strips, panel: Expression, adds: Expression,
+        self, span: _Span, k: Expression, at: tuple[_Lines, Expression, Expression],
+        strips: _Strips, steps: tuple[Expression, Expression], adds: Expression,
     ) -> None:  # fmt: skip
-        """C (+)= rows of A times a panel of B. Rows beyond the last one repeat it."""
+        """C (+)= rows of A times a panel of B."""
         a, b, c = at
-        width = len(strips) * self.lanes * self.size
-        term_a = of(self.form.rows * self.size) if self.has_block else self.words["term_a"]
-        with self.count(first, end, self.form.rows) as i:
-            last = end - i - 1
-            numbers = [i, *(i + call("minimum", last, r) for r in range(1, self.form.rows))]
-            lines = [self.line(self.let(number)) for number in numbers]
-            targets = [self.let(c + in_c) for _, in_c in lines]
-            places = [
-                (pointer, index)
-                for target in targets
-                for pointer, index in self._pointers(target, [(x, i) for _, x, i in strips])
-            ]
-            for q in range(self.unit):
-                starts = [self.let(a + in_a + q * self.size) for in_a, _ in lines]
-                if self.form.is_near:
-                    copied = a + (i - first) * k * self.size
-                    start = self.pointer(copied if self.has_block else starts[0])
-                    rows = [(start, r) for r in range(self.form.rows)]
-                else:
-                    rows = [(self.pointer(start), 0) for start in starts]
-                vectors: _Panel
-                if self.has_copies:
-                    own = self.pointer(panel + q * width)
-                    vectors = [(own, self.near(v * self.lanes)) for v in range(len(strips))]
-                    steps = term_a, of(width * self.unit)
-                else:
-                    vectors = self._pointers(b, [(x, i) for x, _, i in strips])
-                    steps = term_a, self.words["term_b"]
-                self.inner(k, rows, vectors, places, steps, self.let(adds | (q > 0)) if q else adds)
+        width = len(strips[0]) * self.lanes * self.size
+        with self.count(*span, self.form.rows) as i, self.parts() as q:
+            starts, targets = self.lines(i, span[1] - i - 1, a, c)
+            lines = [self.pointer(start + q * self.size) for start in starts]
+            places = [x for target in targets for x in self._pointers(target, strips[1])]
+            vectors = self._pointers(self.let(b + q * width), strips[0])
+            self.inner(k, lines, vectors, places, steps, adds if self.unit == 1 else adds | (q > 0))
 
-    def _pointers(self, base: Expression, places: _Panel) -> _Panel:
+    @contextmanager
+    def parts(self) -> Iterator[Expression]:
+        """Statements for each real number of an element."""
+        if self.unit == 1:
+            yield of(0)
+            return
+        with self.count(0, self.unit) as q:
+            yield q
+
+    def _pointers(self, base: Expression, places: _Panel) -> _Vectors:
         """Pointers for distances from an address: one for all vectors that have the same."""
         made: dict[int, Variable] = {}
         for distance, _ in places:
@@ -284,48 +302,44 @@ class Tiles(Program):
 
     # Copies of panels.
 
-    def pack_block(
-        self, to: Expression, a: Expression, k: Expression, span: tuple[Expression, Expression]
-    ) -> None:
+    def pack_block(self, to: Expression, a: Expression, k: Expression, span: _Span) -> None:
         """Copy a block of rows of A that are neighbours: those of each inner loop by terms."""
         rows = self.near(0, self.form.rows)
         with self.count(*span, self.form.rows) as i:
             own = self.pointer(to + (i - span[0]) * k * self.size)
             at = self.pointer(a + i * self.size)
             with self.count(0, k):
-                self.store(own, rows, call("load", at, rows, _GIVEN), _PANELS)
+                self.store(own, rows, call("load", at, rows, _GIVEN), _READ)
                 self.change(own, call("advance", own, self.form.rows))
                 self.change(at, call("offset", at, self.words["term_a"]))
 
     def pack(
-        self, panel: Expression, strips: _Strips, b: Expression, k: Expression, s: Expression
+        self, panel: Expression, width: Expression, b: Expression, k: Expression, s: Expression
     ) -> None:
-        """Copy a panel: vectors of each term, filled up with anything."""
-        source = self.let(b + strips[0][0])
+        """Copy a panel of so many real numbers for each term, filled up with anything."""
         count = self.let(self.words["columns"] - s * self.lanes)
-        width = len(strips) * self.lanes
         if self.unit == 2:
-            self.pack_complex(panel, width, source, k, count)
-        elif self.form.kind is Kind.COLUMNS:
-            self.pack_columns(panel, width, source, k, count)
-        else:
-            to, at = self.pointer(panel), self.pointer(source)
+            self.pack_complex(panel, width, b, k, count)
+            return
+        with self.when(equal(self.words["copies"], Copies.COLUMNS.value)):
+            self.pack_columns(panel, width, b, k, count)
+        with self.otherwise(), self.count(0, width, self.lanes) as first:
+            to, at = self.pointer(panel + first * self.size), self.pointer(b + first * self.size)
+            index = self._some(0, count - first)
             with self.count(0, k):
-                for v, (_, _, index) in enumerate(strips):
-                    found = call("load", at, index, _GIVEN)
-                    self.store(to, self.near(v * self.lanes), found, _PANELS)
+                self.store(to, self.near(0), call("load", at, index, _GIVEN), _READ)
                 self.change(to, call("advance", to, width))
                 self.change(at, call("offset", at, self.words["term_b"]))
 
     def pack_columns(
-        self, panel: Expression, width: int, b: Expression, k: Expression, count: Expression
+        self, panel: Expression, width: Expression, b: Expression, k: Expression, count: Expression
     ) -> None:
         """Copy columns that lie side by side: four by four, transposed, or two by two.
 
         Columns beyond the last one repeat it; nobody reads what becomes of them. The next ones are
         on their way meanwhile: several short ones are no stream that a processor sees.
         """
-        side = math.gcd(width, FEW)
+        side = math.gcd(self.lanes, FEW)
         whole, step = self.let(k & -side), self.words["column_b"]
         with self.count(0, width, side) as first:
             numbers = [call("minimum", first + q, count - 1) for q in range(side)]
@@ -338,13 +352,13 @@ class Tiles(Program):
             with self.count(0, whole, side) as i:
                 rows = [self.let(call("load", line, self.near(i, side), _GIVEN)) for line in lines]
                 for q, column in enumerate(self.transposed(rows)):
-                    self.store(own, self.near((i + q) * width, side), column, _PANELS)
+                    self.store(own, self.near((i + q) * width, side), column, _READ)
             with self.count(whole, k) as i:
                 for q, line in enumerate(lines):
-                    self.store(own, i * width + q, call("load", line, i, _GIVEN), _PANELS)
+                    self.store(own, i * width + q, call("load", line, i, _GIVEN), _READ)
 
     def pack_complex(
-        self, panel: Expression, width: int, b: Expression, k: Expression, count: Expression
+        self, panel: Expression, width: Expression, b: Expression, k: Expression, count: Expression
     ) -> None:
         """Copy a panel of complex numbers: two rows for each term, filled up with zeros."""
         filled = self.let(call("minimum", count, width))
@@ -356,45 +370,72 @@ class Tiles(Program):
                 re, im = (self.let(call("load", line, q, _GIVEN)) for q in range(2))
                 for own, pair in ((first, (re, im)), (second, (-im, re))):
                     for q, part in enumerate(pair):
-                        self.store(own, j + q, part, _PANELS)
+                        self.store(own, j + q, part, _READ)
                 self.change(line, call("offset", line, self.words["column_b"]))
             with self.count(filled, width) as j:
                 for own in (first, second):
-                    self.store(own, j, 0.0, _PANELS)
+                    self.store(own, j, 0.0, _READ)
 
     # Tiles.
 
     def tile(
-        self, at: Sequence[Expression], spans: Sequence[tuple[Expression, Expression]],
+        self, at: Sequence[Expression], spans: Sequence[_Span],
         panel: Expression,
     ) -> None:  # fmt: skip
         """One tile: its rows of A and strips of B, at an outer index."""
         a, b, c = at
-        (first, end), (strip, last) = spans
-        with self.count(0, self.words["blocks"]) as p:
+        words, (span, (strip, last)) = self.words, spans
+        with self.count(0, words["blocks"]) as p:
             in_a, in_b, k = self.block(p)
-            own = self.let(a + in_a), self.let(b + in_b), c
+            own_a, own_b = self.let(a + in_a), self.let(b + in_b)
             adds, s = self.let(p > 0), self.let(strip)
-            if self.has_block:
-                line = self.words["panel"] * (self.lanes * self.size)
-                copy = self.let(panel + line * DEPTH)
-                self.pack_block(copy, own[0], k, (first, end))
-                own = copy, *own[1:]
-
-            def run(vectors: int) -> None:
-                strips = self.strips(s, vectors)
-                if self.has_copies:
-                    self.pack(panel, strips, own[1], k, s)
-                self.rows(first, end, k, own, strips, panel, adds)
-                self.change(s, s + vectors)
-
+            lines, step_a = self.block_of_rows(own_a, k, span, panel)
             widths = self.form.vectors
             with self.repeat(s < last):
-                left = self.let(call("minimum", last - s, self.words["panel"]))
+                left = self.let(call("minimum", last - s, words["panel"]))
                 chosen = of(widths[-1])
                 for v in widths[-2::-1]:
                     chosen = self.let(call("select", left >= v, of(v), chosen))
+                source, step_b = self.panel_of(own_b, k, s, self.let(chosen * self.lanes), panel)
+
+                def run(vectors: int) -> None:
+                    strips, steps = self.strips(s, vectors), (step_a, step_b)
+                    self.rows(span, k, (lines, source, c), strips, steps, adds)
+
                 self.by_number(chosen, {v: partial(run, v) for v in widths}, widths[-1])
+                self.change(s, s + chosen)
+
+    def block_of_rows(
+        self, a: Expression, k: Expression, span: _Span, panel: Expression
+    ) -> tuple[_Lines, Expression]:
+        """Where rows of A are, and how far terms are apart: in the array, or in a copy."""
+        words = self.words
+        if self.form.is_tabled or self.unit == 2:
+            return (a, words["row_a"], words["row_a"]), words["term_a"]
+        found = [self.let(x) for x in (a, words["row_a"], words["row_a"], words["term_a"])]
+        with self.when(words["has_block"] > 0):
+            copy = self.let(panel + words["panel"] * (self.lanes * self.size * DEPTH))
+            self.pack_block(copy, a, k, span)
+            line = self.let(k * self.size)
+            inside = copy - span[0] * line, line, of(self.size), of(self.form.rows * self.size)
+            for x, value in zip(found, inside, strict=True):
+                self.change(x, value)
+        return (found[0], found[1], found[2]), found[3]
+
+    def panel_of(
+        self, b: Expression, k: Expression, s: Expression, width: Expression, panel: Expression
+    ) -> tuple[Expression, Expression]:
+        """Where a panel of B is, and how far terms are apart: in the array, or in a copy."""
+        words = self.words
+        if self.form.is_tabled:
+            return b, words["term_b"]
+        in_b = s * (self.lanes // self.unit) * words["column_b"]
+        found, step = self.let(b + in_b), self.let(words["term_b"])
+        with self.when(words["copies"] > 0):
+            self.pack(panel, width, found, k, s)
+            self.change(found, panel)
+            self.change(step, width * (self.unit * self.size))
+        return found, step
 
     def mirror(
         self, rows: Expression, columns: Expression, source: Expression, to: Expression
@@ -433,9 +474,13 @@ class Tiles(Program):
     def write(self) -> None:
         """The step: claims scratch memory, computes its tiles, releases it."""
         words = self.words = {x: self.let(y) for x, y in self.given(TILE_WORDS).items()}
-        panel, lane = self.claimed(words) if self.has_copies else (of(0), of(0))
+        panel, lane = self.let(of(0)), self.let(of(0))
+        if not self.form.is_tabled:
+            with self.when(words["copies"] > 0):
+                for x, value in zip((panel, lane), self.claimed(words), strict=True):
+                    self.change(x, value)
         base = [self.address(words, x) for x in "abc"]
-        if self.is_tabled:
+        if self.form.is_tabled:
             self.tables = {x: self.pointer(words[f"table_{x}"], "i64") for x in TILE_TABLES}
         for o, i, j in self._units():
             at = [self.let(x + distance) for x, distance in zip(base, self.outer(o), strict=True)]
@@ -458,5 +503,6 @@ class Tiles(Program):
                     self.let(at[2] + x * words["row_c"] + y * self.size) for x, y in places
                 )
                 self.mirror(self.let(end - first), self.let(columns), here, across)
-        if self.has_copies:
-            self.release(lane)
+        if not self.form.is_tabled:
+            with self.when(words["copies"] > 0):
+                self.release(lane)
