@@ -41,7 +41,7 @@ AHEAD = SEVERAL
 """Rows between what is read of B where it is and what is fetched: with half as many, products took
 up to a tenth longer, with more as long."""
 
-UNMASKED = 16
+UNMASKED = VECTOR_BYTES // 4
 """Bytes of vectors of which some lanes are loaded one by one: loops ask whether all are there."""
 
 _GIVEN, _RESULT, _READ, _TABLES = range(1, 5)
