@@ -408,7 +408,7 @@ class Tiles(Program):
     def block_of_rows(
         self, a: Expression, k: Expression, span: _Span, panel: Expression
     ) -> tuple[_Lines, Expression]:
-        """Where rows of A are, and how far terms are apart: in the array, or in a copy."""
+        """The places of rows of A, in the array or in a copy, and the distance of terms."""
         words = self.words
         if self.form.is_tabled or self.unit == 2:
             return (a, words["row_a"], words["row_a"]), words["term_a"]
@@ -425,7 +425,7 @@ class Tiles(Program):
     def panel_of(
         self, b: Expression, k: Expression, s: Expression, width: Expression, panel: Expression
     ) -> tuple[Expression, Expression]:
-        """Where a panel of B is, and how far terms are apart: in the array, or in a copy."""
+        """The place of a panel of B, in the array or in a copy, and the distance of terms."""
         words = self.words
         if self.form.is_tabled:
             return b, words["term_b"]
