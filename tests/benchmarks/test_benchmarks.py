@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks import __main__, busy
 from tests.benchmarks.measures import MEASURES, Setting, measure, server
 from tests.benchmarks.report import OURS
 from tests.benchmarks.workload import all_rows
@@ -161,19 +162,20 @@ def test_a_busy_machine_costs_its_share():
 
 
 @pytest.mark.parametrize(
-    ("program", "arguments", "message"),
+    ("main", "arguments", "message"),
     [
-        (PROGRAM, ["--rounds", "0"], "argument --rounds: at least 1"),
-        (PROGRAM, ["--only", "speed"], "argument --only: 'speed' is no row"),
-        (PROGRAM, ["--size", "huge"], "invalid choice: 'huge'"),
-        (PROGRAM, ["--dtype", "float16"], "invalid choice: 'float16'"),
-        (PROGRAM, ["--peers", "numpy"], "invalid choice: 'numpy'"),
-        (PROGRAM, ["--measure", "time"], "invalid choice: 'time'"),
-        (BUSY, ["--calls", "0"], "argument --calls"),
-        (BUSY, ["--only", "speed"], "invalid choice: 'speed'"),
+        (__main__.main, ["--rounds", "0"], "argument --rounds: at least 1"),
+        (__main__.main, ["--only", "speed"], "argument --only: 'speed' is no row"),
+        (__main__.main, ["--size", "huge"], "invalid choice: 'huge'"),
+        (__main__.main, ["--dtype", "float16"], "invalid choice: 'float16'"),
+        (__main__.main, ["--peers", "numpy"], "invalid choice: 'numpy'"),
+        (__main__.main, ["--measure", "time"], "invalid choice: 'time'"),
+        (busy.main, ["--calls", "0"], "argument --calls"),
+        (busy.main, ["--only", "speed"], "invalid choice: 'speed'"),
     ],
 )
-def test_bad_values_end_with_a_message_and_code_2(program, arguments, message):
-    done = run(*arguments, program=program)
-    assert done.returncode == 2
-    assert message in done.stderr
+def test_bad_values_end_with_a_message_and_code_2(main, arguments, message, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert message in capsys.readouterr().err

@@ -161,7 +161,7 @@ COMPLEX: dict[str, Callable[[Any, Any, Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", COMPLEX)
 def test_complex_numbers_are_pairs_of_vectors(name: str, dtype: str) -> None:

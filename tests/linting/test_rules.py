@@ -458,6 +458,7 @@ def test_a_fault_is_found_at_its_line(
     assert line.endswith("# here"), line
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("rule", "function", "args"), CLEAN, ids=names(CLEAN))
 def test_nothing_is_found_without_it(
     rule: str, function: Callable[..., Any], args: tuple[Any, ...]

@@ -181,7 +181,7 @@ def shows_slow_line(f: Callable[..., Any], x: Any) -> bool:
     return first.endswith("# slow") and profile.coverage > 0.95
 
 
-PARTS = 3
+PARTS = 12
 """Parts of the ways, each for a process."""
 
 

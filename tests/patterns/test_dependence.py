@@ -124,7 +124,7 @@ def test_no_second_derivative_of_a_primitive_is_missed(case: Case) -> None:
     assert_nothing_is_missed(derivative, given)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("word", ["", "jit", "vmap", "jvp", "grad", "jit grad", "grad vmap"])
 def test_no_derivative_of_a_composition_is_missed(name: str, word: str) -> None:
@@ -254,6 +254,7 @@ EXACT = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", EXACT)
 def test_patterns_of_affine_programs_are_exact(name: str) -> None:
     x = np.random.default_rng(0).uniform(0.5, 1.5, 30)

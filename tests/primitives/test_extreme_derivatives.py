@@ -207,7 +207,7 @@ def check_row(row: Row, dtype: Any, wrap: Any) -> None:
             check(found[k : k + 1], expected[k : k + 1], row.absolute, f"{name} at {x[k]}")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @DTYPES
 @pytest.mark.parametrize("wrap", WAYS)
 @pytest.mark.parametrize("name", ROWS)
@@ -319,6 +319,7 @@ def check_pair(name: str, dtype: Any, wrap: Any) -> None:
                 check(ours[k : k + 1], np.array([slope]), 2.0, f"{what} at {x[k]}, {y[k]}")
 
 
+@pytest.mark.sampled(3)
 @DTYPES
 @pytest.mark.parametrize("wrap", WAYS)
 @pytest.mark.parametrize("name", PAIRS)

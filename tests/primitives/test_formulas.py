@@ -152,6 +152,7 @@ def exact_zeta(s: Any, q: Any) -> Any:
     return total
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_zeta(dtype: Any) -> None:
     s = np.concatenate([1 + spread(1e-6, 1, 40), spread(2, 300, 160)])
@@ -172,6 +173,7 @@ def test_zeta(dtype: Any) -> None:
     np.testing.assert_allclose(fg.jit(special.polygamma)(orders, q), expected, rtol=20 * info.eps)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_special_values_of_zeta(dtype: Any) -> None:
     s = np.array([1, 1.0001, 2, 3, 2.5, 0.5, 0, -1, -np.inf, np.nan, 200, 1e10], dtype)[:, None]
@@ -269,6 +271,7 @@ def test_integer_powers(dtype: Any, n: int) -> None:
         np.testing.assert_array_equal(fg.jit(lambda x: x**n)(edges), expected)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 @pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 300.0])
 def test_exponentials_of_traced_matrices(dtype: Any, size: float) -> None:

@@ -68,7 +68,7 @@ def listed(found: Any) -> list[Any]:
     return list(found) if isinstance(found, list | tuple) else [found]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_compiled_operations_equal_scipys(name: str, dtype: Any) -> None:
@@ -85,6 +85,7 @@ def test_compiled_operations_equal_scipys(name: str, dtype: Any) -> None:
             )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_plans_call_no_numpy(name: str) -> None:
     primitive, draw = OPERATIONS[name]

@@ -27,7 +27,7 @@ def exact(halves: tuple[int, ...], xs: np.ndarray) -> complex:
         return complex(mp.quad(integrand, np.linspace(ends.min() - 80, ends.max() + 80, 60)))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("halves", [(3, 1, 3), (5, 3, 7), (3, 1, 1, 2), (5, 3, 1, 6), (13, 1, 3)])
 def test_of_real_numbers(halves: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)

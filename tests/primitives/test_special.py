@@ -151,6 +151,7 @@ def test_limits_at_zero(primitive, expected):
     assert slope(primitive, 0.0) == expected
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("primitive", "function"),
     [
