@@ -54,6 +54,15 @@ def leaf_paths(tree: Any, prefix: str = "args") -> list[str]:
     return [prefix + keystr(path) for path, x in rows for _ in all_held_in(x)]
 
 
+def has_type(leaf: Any) -> bool:
+    """Whether a leaf is an array or a number, so that no message needs its path."""
+    try:
+        aval_of(leaf)
+    except DtypeError:
+        return False
+    return not isinstance(leaf, Cell)
+
+
 def aval_of_argument(leaf: Any, path: str, function: str) -> ShapedArray:
     """Type of an argument; a `DtypeError` names the argument if it has none."""
     if isinstance(leaf, Tracer):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import Function, aval_of_argument, leaf_paths
+from funcgrad.api.arguments import Function, aval_of_argument, has_type, leaf_paths
 from funcgrad.api.rule_results import (
     VALUE_TYPES,
     Fit,
@@ -139,21 +139,23 @@ class Call(KeepsTracers):
         accepts = user.fwd is not None
         self.cells = {i: x for i, x in enumerate(leaves) if accepts and isinstance(x, Cell)}
         self.trees = self.in_tree.children()
-        paths = [
-            path
-            for place, arg in zip(self.places, dynamic, strict=True)
-            for path in leaf_paths(arg, f"args[{place}]")
-        ]
         self.avals = [
-            x.inside if i in self.cells else _argument_aval(x, path, self.name)
-            for i, (x, path) in enumerate(zip(leaves, paths, strict=True))
+            x.inside if i in self.cells else self._aval(x, i, dynamic) for i, x in enumerate(leaves)
         ]
         self.leaves = [x for i, x in enumerate(leaves) if i not in self.cells]
-        used = tracers_in(user.fun, self.static)
         self.captured: Captured = tracers_in(user.fun, self.static, user.functions())
+        used = tracers_in(user.fun, self.static) if self.captured else ()
         excuse(self)
         self.is_closed_over = tuple(any(tracer is u for u in used) for tracer in self.captured)
         self.result = ResultType(self.name)
+
+    def _aval(self, leaf: Any, i: int, dynamic: Sequence[Any]) -> ShapedArray:
+        """Type of a leaf of the arguments."""
+        if has_type(leaf):
+            return aval_of(leaf)
+        rows = zip(self.places, dynamic, strict=True)
+        paths = [path for place, arg in rows for path in leaf_paths(arg, f"args[{place}]")]
+        return _argument_aval(leaf, paths[i], self.name)
 
     def run(self) -> Any:
         user = self.user

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import leaf_paths, same_type
+from funcgrad.api.arguments import has_type, leaf_paths, same_type
 from funcgrad.base import pytree
 from funcgrad.base.dialect import default_dtype, ignores_cotangents_of_integers, repeats_cotangents
 from funcgrad.base.scalars import plain_number
@@ -168,16 +168,17 @@ class ResultType:
 
     def flatten(self, out: Any, what: str) -> list[Any]:
         """Leaves of a result; those that differ in bits that the dialect has not, as the first."""
-        outs, paths = self.flatten_mapped(out, what), leaf_paths(out, "result")
+        outs = self.flatten_mapped(out, what)
         if self.avals is None:
             self.avals = list(map(aval_of, outs))
-        for i, (x, y, path) in enumerate(zip(outs, self.avals, paths, strict=True)):
+        for i, (x, y) in enumerate(zip(outs, self.avals, strict=True)):
             got, expected = aval_of(x).strong(), y.strong()
             if got == expected:
                 continue
             if _in_dialect(got) == _in_dialect(expected):
                 outs[i] = Convert(y.dtype, weak=y.weak_type).bind(x)
             else:
+                path = leaf_paths(out, "result")[i]
                 raise ShapeError(
                     f"{what} must return what {self.name} returns, but `{path}` has another type."
                     f"\n  expected      {expected}\n  got           {got}"
@@ -193,8 +194,9 @@ class ResultType:
                 f"  expected      {self.tree}\n  got           {tree}"
             )
         self.tree = tree
-        for x, path in zip(outs, leaf_paths(out, "result"), strict=True):
-            aval_of_result(x, path, what)
+        for i, x in enumerate(outs):
+            if not has_type(x):
+                aval_of_result(x, leaf_paths(out, "result")[i], what)
         return [plain_number(x) for x in outs]
 
 

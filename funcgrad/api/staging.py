@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import Function, aval_of_argument, check_callable, leaf_paths, name_of
+from funcgrad.api.arguments import (
+    Function,
+    aval_of_argument,
+    check_callable,
+    has_type,
+    leaf_paths,
+    name_of,
+)
 from funcgrad.base.dialect import dialect
 from funcgrad.base.placement import check_placement
 from funcgrad.base.pytree import (
@@ -28,7 +35,7 @@ from funcgrad.errors import DtypeError
 from funcgrad.higher_order.cells import Cell, arranged
 from funcgrad.higher_order.reroll import reroll
 from funcgrad.numpy.writable import as_arguments
-from funcgrad.primitives.objects import flatten_values
+from funcgrad.primitives.objects import as_values
 from funcgrad.transforms.stage import stage_with_cells
 
 
@@ -256,8 +263,11 @@ class StagedFunction:
         donated: Sequence[bool] = (),
         rerolls: bool = True,
     ) -> None:
-        args, kwargs = with_held_types(without_float0((tuple(args), kwargs)))
-        self.leaves, self.in_tree = flatten_values((args, kwargs))
+        leaves, treedef = tree_flatten((tuple(args), kwargs))
+        if any(_is_float0(x) or _is_held_type(x) for x in leaves):
+            args, kwargs = with_held_types(without_float0((tuple(args), kwargs)))
+            leaves, treedef = tree_flatten((args, kwargs))
+        self.leaves, self.in_tree = as_values(leaves, treedef)
         if paths is None:
             paths = leaf_paths(args) + (leaf_paths(kwargs, "kwargs") if kwargs else [])
         self.paths = list(paths)
@@ -270,10 +280,15 @@ class StagedFunction:
         def flat(*inner: Any) -> list[Any]:
             given = as_arguments(inner, donated)
             inner_args, inner_kwargs = tree_unflatten(self.in_tree, given)
-            out = without_float0(fun(*inner_args, **inner_kwargs))
-            outs, self.out_tree = flatten_values(out)
-            for x, p in zip(outs, leaf_paths(out, "result"), strict=True):
-                _check_result(x, p, what)
+            out = fun(*inner_args, **inner_kwargs)
+            found, treedef = tree_flatten(out)
+            if any(map(_is_float0, found)):
+                out = without_float0(out)
+                found, treedef = tree_flatten(out)
+            outs, self.out_tree = as_values(found, treedef)
+            for i, x in enumerate(outs):
+                if not has_type(x):
+                    _check_result(x, leaf_paths(out, "result")[i], what)
             return outs
 
         program, self.captured, held = stage_with_cells(

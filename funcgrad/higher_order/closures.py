@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
 
@@ -200,14 +200,18 @@ def _parts_of_function(function: FunctionType) -> Iterable[Any]:
 
 
 def _attributes_of(item: Any) -> Iterable[Any]:
-    names = [
-        name
-        for kind in type(item).__mro__
-        for name in _as_tuple(kind.__dict__.get("__slots__", ()))
-        if not name.startswith("__")
-    ]
-    yield from (getattr(item, name) for name in names if hasattr(item, name))
+    kind: type = type(item)
+    for name in _slots_of(kind):
+        if hasattr(item, name):
+            yield getattr(item, name)
     yield from getattr(item, "__dict__", {}).values()
+
+
+@lru_cache(4096)
+def _slots_of(kind: type) -> tuple[str, ...]:
+    """Names of the slots that instances of a class have."""
+    slots = (_as_tuple(base.__dict__.get("__slots__", ())) for base in kind.__mro__)
+    return tuple(name for names in slots for name in names if not name.startswith("__"))
 
 
 def _as_tuple(slots: Any) -> tuple[str, ...]:

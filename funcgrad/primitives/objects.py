@@ -268,7 +268,11 @@ def flatten_values(tree: Any, like: PyTreeDef | None = None) -> tuple[list[Any],
         like: A structure that it probably has.
     """
     alike = None if like is None else like.flatten_alike(tree)
-    leaves, treedef = tree_flatten(tree) if alike is None or like is None else (alike, like)
+    return as_values(*(tree_flatten(tree) if alike is None or like is None else (alike, like)))
+
+
+def as_values(leaves: list[Any], treedef: PyTreeDef) -> tuple[list[Any], PyTreeDef]:
+    """Leaves of a pytree and its structure as `flatten_values` gives them."""
     if (narrow := dialect().narrow) is not None:
         leaves = [narrow(x) for x in leaves]
     if not _READY.issuperset(map(type, leaves)):
