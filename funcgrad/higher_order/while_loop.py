@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import compress, zip_longest
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ from funcgrad.higher_order.reversal import pull_program, pull_stepwise
 from funcgrad.higher_order.scan import aval_of_linear, cut, dense_tangents
 from funcgrad.higher_order.series import taylor_of_while
 from funcgrad.higher_order.switch import Switch
+from funcgrad.higher_order.updates import update_if
 from funcgrad.lowering import Call, Extern, Form
 from funcgrad.lowering import While as WhileForm
 from funcgrad.observers.checks import REPEATED, Kinds
@@ -472,6 +474,10 @@ class While(Primitive):
         """The loop that ends when every lane has ended; finished lanes keep their values."""
         n_cond, n_body = self.n_cond, self.n_body
         is_mapped = (*const_mask, *carry_mask)
+        counted = count_if(self.body) if self.body.is_effectful else None
+        flagged, keeps = (counted, []) if counted else update_if(self.body, n_body)
+        lanes = (True, *is_mapped, *compress(carry_mask, keeps))
+        stepping = batch_program(flagged, lanes, size)
 
         def condition(*xs: Any) -> list[Any]:
             return [ReduceAny((0,)).bind(evaluate(cond.program, xs)[0])]
@@ -479,19 +485,16 @@ class While(Primitive):
         def step(*xs: Any) -> list[Any]:
             cond_consts, consts, carry = cut(xs, n_cond, n_body)
             is_active = evaluate(cond.program, [*cond_consts, *carry])[0]
-            if self.body.is_effectful:
-                counted = count_if(self.body)
-                lanes = (True, *is_mapped)
-                given = [is_active, *consts, *carry]
-                shielded = shield(counted, is_active, given, lanes)
-                outs = evaluate(batch_program(counted, lanes, size).program, shielded)
+            given = [*consts, *carry]
+            if counted is None:
+                given = [is_active, *shield(self.body, is_active, given, is_mapped)]
             else:
-                shielded = shield(self.body, is_active, [*consts, *carry], is_mapped)
-                outs = evaluate(body.program, shielded)
-            outs = broadcast_lanes(outs, body.is_mapped_out, carry_mask, size)
+                given = shield(counted, is_active, [is_active, *given], lanes)
+            outs = evaluate(stepping.program, [*given, *compress(carry, keeps)])
+            outs = broadcast_lanes(outs, stepping.is_mapped_out, carry_mask, size)
             return [
-                choose(is_active, new, old) if on else old
-                for new, old, on in zip(outs, carry, carry_mask, strict=True)
+                (new if same else choose(is_active, new, old)) if on else old
+                for new, old, on, same in zip_longest(outs, carry, carry_mask, keeps)
             ]
 
         cond_avals = cond.program.in_avals

@@ -579,6 +579,10 @@ class ScatterSet(_Scatter):
     def _write(self, front: Any, index: Sequence[Any], updates: Any) -> None:
         front[tuple(index)] = updates
 
+    def overwritten(self, x: Any, updates: Any, *indices: Any) -> Any:
+        """The elements that are replaced, in the shape of the updates."""
+        return self._gather().bind(x, *indices)
+
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         x, updates, *indices = primals
         tx, tu = tangents[:2]
@@ -898,6 +902,10 @@ class DynamicUpdateSlice(Primitive):
 
     def lower(self, x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> Form:
         return Replace()
+
+    def overwritten(self, x: Any, update: Any, *starts: Any) -> Any:
+        """The elements that are replaced, in the shape of the update."""
+        return DynamicSlice(shape_of(update)).bind(x, *starts)
 
     def impl(self, x: Any, update: Any, *starts: Any) -> Any:
         out = np.array(x)

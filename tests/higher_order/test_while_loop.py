@@ -185,6 +185,47 @@ def test_lanes_that_have_ended_stay(wrap):
     np.testing.assert_allclose(shared, expected[1:, 2].sum(), rtol=1e-10)
 
 
+def record(start: Any, x: Any) -> Any:
+    """Steps from a number to four, and what they write: elements, rows and windows."""
+
+    def step(state: Any) -> Any:
+        i, seen, rows, window = state
+        once = seen.at[i].set(i)
+        seen = once.at[5 - i].set(seen[i] - once[4])
+        rows = rows.at[np.array([0, 1]) + i % 2].set(x * rows[i % 3] + 1, mode="drop")
+        window = fg.lax.dynamic_update_slice(window, window[:2] * x + i, (i,))
+        return i + 1, seen, rows, window
+
+    made = np.full(6, -1), np.ones((3, 2)), np.linspace(0.0, 1.0, 7)
+    return fg.lax.while_loop(lambda state: state[0] < 4, step, (start, *made))[1:]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "jit"])
+def test_lanes_that_have_ended_update_nothing(wrap: Any) -> None:
+    starts, x = np.array([3, 0, 4, 2]), np.array([0.5, 1.5, np.inf, -2.0])
+    for transform in (lambda f: f, lambda f: fg.jacrev(f, 1), lambda f: fg.jacfwd(f, 1)):
+        of_one = transform(lambda start, x: record(start, x)[1:])
+        found = wrap(fg.vmap(of_one))(starts, x)
+        one_by_one = [of_one(*lane) for lane in zip(starts.tolist(), x.tolist(), strict=True)]
+        for many, each in zip(found, zip(*one_by_one, strict=True), strict=True):
+            np.testing.assert_allclose(many, np.stack(each))
+    seen = wrap(fg.vmap(lambda start: record(start, 1.0)[0]))(starts)
+    np.testing.assert_array_equal(seen, [record(start, 1.0)[0] for start in starts.tolist()])
+
+
+def test_steps_of_lanes_choose_between_no_whole_arrays() -> None:
+    def count(start: Any) -> Any:
+        return fg.lax.while_loop(
+            lambda state: state[0] < 4,
+            lambda state: (state[0] + 1, state[1].at[state[0]].set(state[1][0], mode="drop")),
+            (start, np.zeros(6, np.int64)),
+        )
+
+    program = str(fg.make_jaxpr(fg.vmap(count))(np.arange(3)))
+    assert "while" in program
+    assert not re.search(r"i64\[3,6\] = select", program), program
+
+
 def test_infinite_slopes_of_further_steps_do_not_leak():
     """At the end the step has the slope of sqrt(0), also in shared vectors and matrices."""
 
