@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from funcgrad.base.forking import cached_property
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest import layout
 from funcgrad.lowering import Reindex
@@ -45,21 +46,20 @@ class Pieces:
     @property
     def boxes(self) -> list[layout.Box] | None:
         """The places, if all of them are boxes."""
-        boxes: list[layout.Box] = []
-        for place in self.places:
-            box = box_of(place)
-            if box is None:
-                return None
-            boxes.append(box)
-        return boxes
+        boxes = [box for box in self._boxes if box is not None]
+        return boxes if len(boxes) == len(self.places) else None
+
+    @cached_property
+    def _boxes(self) -> list[layout.Box | None]:
+        """For every place its box: each of many elements may look for its piece."""
+        return list(map(box_of, self.places))
 
     def only(self, view: layout.View) -> layout.Operand | None:
         """Return the operand that a view shows, if all of it belongs to one piece that is a box."""
         form = layout.reindex_of(view)
         if form is None:
             return None
-        for operand, place in zip(reversed(self.operands), reversed(self.places), strict=True):
-            box = box_of(place)
+        for operand, box in zip(reversed(self.operands), reversed(self._boxes), strict=True):
             if box is None:
                 return None
             seen = seen_box(box, form, view.shape)
@@ -179,8 +179,10 @@ def _even(offsets: Sequence[int]) -> list[tuple[int, int]] | None:
 def ranges_of(place: layout.View) -> list[layout.Range] | None:
     """The indices that a view has along every axis of its value, if it is regular there."""
     form = layout.reindex_of(place)
-    if form is None:
-        return None
+    return None if form is None else _ranges(place, form)
+
+
+def _ranges(place: layout.View, form: Reindex) -> list[layout.Range]:
     found = [(start, 1, 1) for start in form.starts]
     for n, axis, step in zip(place.shape, form.axes, form.steps, strict=True):
         if axis is not None:
@@ -191,7 +193,11 @@ def ranges_of(place: layout.View) -> list[layout.Range] | None:
 def is_in_order(place: layout.View) -> bool:
     """Whether every axis of a view goes up the same axis of its value, if it goes along any."""
     form = layout.reindex_of(place)
-    if form is None or len(place.shape) != len(place.value.shape):
+    return form is not None and _goes_up(place, form)
+
+
+def _goes_up(place: layout.View, form: Reindex) -> bool:
+    if len(place.shape) != len(place.value.shape):
         return False
     walks = enumerate(zip(form.axes, form.steps, strict=True))
     return all(axis in (None, k) and step > 0 for k, (axis, step) in walks)
@@ -199,8 +205,11 @@ def is_in_order(place: layout.View) -> bool:
 
 def box_of(place: layout.View) -> layout.Box | None:
     """The box of its value that a view with the same axes covers, if it is one."""
-    ranges = ranges_of(place)
-    if ranges is None or not is_in_order(place) or any(step != 1 for _, step, _ in ranges):
+    form = layout.reindex_of(place)
+    if form is None or not _goes_up(place, form):
+        return None
+    ranges = _ranges(place, form)
+    if any(step != 1 for _, step, _ in ranges):
         return None
     return tuple((a, a + n) for a, _, n in ranges)
 
