@@ -85,9 +85,20 @@ def sample(
         The draws.
 
     Raises:
-        ArgumentError: nutpie has no such setting.
+        ArgumentError: The first argument is no `LogDensity`, there are no draws or chains, or
+            nutpie has no such setting.
         LibraryError: nutpie is not installed.
     """
+    if not isinstance(density, LogDensity):
+        raise ArgumentError(
+            f"nutpie.sample takes a LogDensity, got {type(density).__name__}. Write "
+            "LogDensity(log_density, parameters)."
+        )
+    if min(draws, chains) < 1 or tune < 0:
+        raise ArgumentError(
+            f"nutpie.sample draws at least once, in one chain: got draws={draws}, tune={tune}, "
+            f"chains={chains}."
+        )
     library = _library()
     chosen = library.PyNutsSettings.Diag(seed)
     given = {"num_draws": draws, "num_tune": tune, "num_chains": chains, **settings}

@@ -622,7 +622,7 @@ def test_programs_of_the_page(language, compiler, tmp_path):
     if language == "r":
         between = tmp_path / "for_r.c"
         between.write_text(block("c", 1))
-        shared = ["-shared", "-fPIC", between, source, "-o", tmp_path / "loss_and_slope.so"]
+        shared = ["-shared", "-fPIC", between, source, "-o", tmp_path / "for_r.so"]
         command("gcc", *STRICT, *shared, "-lm")
         run = [compiler, main]
     elif language == "rust":

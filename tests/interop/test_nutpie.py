@@ -149,6 +149,10 @@ def test_settings(package):
     nutpie.sample(density(), draws=2, tune=1, chains=1, seed=4, maxdepth=3)
     with pytest.raises(ArgumentError, match=r"nutpie has no setting max_depth\."):
         nutpie.sample(density(), max_depth=3)
+    with pytest.raises(ArgumentError, match=r"takes a LogDensity, got function\. Write"):
+        nutpie.sample(lambda p: 0.0)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"draws at least once.* got draws=1, tune=1, chains=0"):
+        nutpie.sample(density(), draws=1, tune=1, chains=0)
 
 
 def test_interrupts_end_the_chains(package, monkeypatch):

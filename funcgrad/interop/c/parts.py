@@ -121,8 +121,9 @@ def _fits(loop: Loop, x: Expression, t: Any, width: int) -> bool:
 def lines_of(loop: Loop, stage: Sequence[Assign | Evaluate], width: int) -> list[str]:
     """The statements of the body of a loop over registers, and before them its head."""
     printer = _Printer(loop, width)
-    body = printer.end(stage) + [printer.statement(x) for x in stage]
-    return [f"for (int {PART} = 0; {PART} < {printer.n_parts}; {PART}++) {{", *body, "}"]
+    body = [printer.statement(x) for x in stage]
+    head = f"for (int {PART} = 0; {PART} < {printer.n_parts}; {PART}++) {{"
+    return [head, *printer.end(), *body, "}"]
 
 
 def rare_of_registers(word: str, name: str, letters: str, kinds: Sequence[str], count: int) -> str:
@@ -157,6 +158,7 @@ class _Printer:
         self.step = self._use(f"fg_count_{self.mask}")
         self.n_parts = f"{loop.count} / {self.step}"
         self.first = f"{PART} * {self.step}"
+        self.indices: set[str] = set()
 
     def _use(self, text: str) -> str:
         found: str = self.loop.printer.prelude.use(text)
@@ -177,35 +179,35 @@ class _Printer:
                 count = f"{self.loop.index_of(value.operands[1])}.count"
                 store = self._use(f"fg_kept_{short(t)}({to}, {self.first}, {count}, {{}});")
             row = self.loop.later(value, store, self._held(t), self.n_parts)
+            self.indices.add(self._index(value) if row is None else "")
             return store.format(text) if row is None else f"{row}[{PART}] = {text};"
         if name in self.loop.local:
             return f"const {self._held(t)} {self._variable(name)} = {text};"
         self.loop.declare(name)
+        self.indices.add(self._index_of_fold(name, value))
         if t is BOOL:
             text = self._use(f"fg_stored_{self.mask}({text})")
         return f"{self._variable(name)} = {text};"
 
-    def end(self, stage: Sequence[Assign | Evaluate]) -> list[str]:
+    def end(self) -> list[str]:
         """The statement that leaves the loop where no more lanes are there.
 
-        Folds that begin with what changes nothing, and have that for other lanes, are as they were.
+        Nothing is stored there, and folds, which begin with what changes nothing, are as they were.
         """
-        targets = [_target(self.loop, x)[0] for x in stage]
-        indices = {
-            self._folded(x)
-            for x, name in zip(stage, targets, strict=True)
-            if name not in self.loop.local
-        }
-        index = indices.pop() if len(indices) == 1 else ""
+        index = self.indices.pop() if len(self.indices) == 1 else ""
         return [f"if ({self.first} >= {index}.count) break;"] * bool(index)
 
-    def _folded(self, x: Assign | Evaluate) -> str:
-        """The index of lanes of which those that are there are folded into a variable."""
-        match x:
-            case Assign(name, Apply(_, (Variable(of), Apply("present") as folded))) if name == of:
-                if self.loop.printer.signatures[folded].args[0].is_partial:
-                    return self.loop.index_of(folded.operands[0])
+    def _index_of_fold(self, name: str, value: Expression) -> str:
+        """The index of the lanes that are folded into a variable, if some may not be there."""
+        match value:
+            case Apply(_, (Variable(of), Apply("present") as folded)) if name == of:
+                return self._index(folded, 0)
         return ""
+
+    def _index(self, x: Apply, place: int = 1) -> str:
+        """The index of lanes that a word takes, if some may not be there."""
+        is_partial = self.loop.printer.signatures[x].args[place].is_partial
+        return self.loop.index_of(x.operands[place]) if is_partial else ""
 
     def _at(self, pointer: str, t: Any, is_read: bool = False) -> str:
         row = self._use(f"fg_row_{short(t)}")

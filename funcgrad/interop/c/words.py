@@ -9,7 +9,7 @@ without a sign. Vectors are structures, and their words are loops over the words
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from funcgrad.compiler.native.types import (
@@ -363,10 +363,31 @@ def _across(prelude: Prelude, word: str, signature: Signature, given: Sequence[s
             f"for (int k = 1; k < {rows}; k++) r |= {no}a.v[k];",
             f"return {'!' * is_all}FG_ANY(r);",
         ]
+    register = register_of(short(source))
+    if register[:1] == "f" and word in OPERATORS:
+        lines = [*_across_registers(OPERATORS[word], source.count, register)]
+        prelude.use(f"fg_count_{register}")
     body = "".join(f"    {line}\n" for line in lines)
     prelude.use(f"fg_{short(source)}")
     prelude.need(name, f"static inline {c_type(t)} {name}(fg_{short(source)} a) {{\n{body}}}")
     return f"{name}({given[0]})"
+
+
+def _across_registers(symbol: str, count: int, register: str) -> Iterator[str]:
+    """The same, of registers while there are several, and then of the elements of one."""
+    lanes = f"fg_count_{register}"
+    halves = [count >> k for k in range(1, count.bit_length())]
+    for n in halves:
+        other = f"a.v[k + {n} / {lanes}]"
+        yield f"for (int k = 0; k < {n} / {lanes}; k++) a.v[k] = a.v[k] {symbol} {other};"
+    yield f"{VALUES[register]} x[{lanes}];"
+    yield "FG_UNROLL"
+    yield f"for (int k = 0; k < {lanes}; k++) x[k] = a.x[k];"
+    for n in halves:
+        end = f"({n} < {lanes} ? {n} : 0)"
+        yield "FG_UNROLL"
+        yield f"for (int k = 0; k < {end}; k++) x[k] = x[k] {symbol} x[k + {n}];"
+    yield "return x[0];"
 
 
 def _trade(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
