@@ -27,6 +27,12 @@ def is_across(fold: Fold) -> bool:
     return fold.out.dtype.kind != "c" or uses[0].is_by_part
 
 
+def is_ordered(fold: Fold) -> bool:
+    """Whether it is an extreme of floats."""
+    uses = expression(fold.form.step).uses
+    return fold.out.dtype.kind == "f" and uses[0].across in ("max", "min")
+
+
 class Accumulator:
     """An accumulator variable of a fold.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from funcgrad.compiler.loops.language import SYMBOLS, Apply, Expression, Number, Variable, applied
 from funcgrad.compiler.nest.layout import Interval, Operand, Uniform, View
-from funcgrad.compiler.nest.nodes import ArgFold, Copies, Guard, Node, Pick, Point, Search
+from funcgrad.compiler.nest.nodes import Copies, Guard, Node, Pick, Point, Search
 from funcgrad.dtypes import BOOL
 from funcgrad.intrinsics import CASTS
 
@@ -60,8 +60,6 @@ def _all_of(dtype: np.dtype[Any]) -> Interval:
 
 def _made(node: Node, steps: int) -> Interval | None:
     match node:
-        case ArgFold():
-            return 0, max(node.operands[0].shape[node.form.axis] - 1, 0)
         case Search():
             return 0, node.operands[0].shape[-1]
         case Guard() | Copies():

@@ -1,4 +1,4 @@
-"""Kernels of scatters, searches, places of extremes and scans.
+"""Kernels of scatters, searches, places of extremes in columns, and scans.
 
 As in `codegen` the function depends on structure only: dtypes, how many loops remain after
 neighbouring axes were merged, and which operands are contiguous or repeated. Indices that a
@@ -26,11 +26,10 @@ from funcgrad.compiler.loops.language import (
     of,
     sum_of,
 )
-from funcgrad.compiler.machine import FEW, SEVERAL, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES, VECTORS
+from funcgrad.compiler.machine import FEW, SEVERAL, SUM_BLOCK
 from funcgrad.compiler.nest import nodes
-from funcgrad.compiler.nest.accumulate import Accumulator
 from funcgrad.compiler.nest.codegen import generate_copy
-from funcgrad.compiler.nest.iteration import FIRST, Access, IterationSpace, Loop, Span, Vectors
+from funcgrad.compiler.nest.iteration import FIRST, Access, IterationSpace, Loop, Span
 from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, Site, lanes_along, neutral
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -42,8 +41,6 @@ from funcgrad.compiler.nest.layout import (
     whole,
 )
 from funcgrad.compiler.nest.places import is_wrong, refuse, resolve, signed
-from funcgrad.intrinsics import expression
-from funcgrad.lowering import ArgReduction, Reduction
 
 
 def _space(
@@ -310,123 +307,14 @@ def _copied(operand: Operand, place: View) -> Iterator[Kernel]:
         yield generate_copy(operand, place)
 
 
-# Places of extremes.
-
-ARG_BLOCK = 2 * SUM_BLOCK
-"""Elements of the part of a line that is looked through for its extreme a second time."""
-
-
 @generates(nodes.ArgFold)
 def generate_argfold(node: nodes.ArgFold) -> Iterator[Kernel]:
-    """The kernel that finds extreme elements along an axis."""
+    """The kernel that finds extremes of columns, all at once: those so far are kept in memory."""
     (x,) = node.operands
-    assert isinstance(x, View)
-    axis = node.form.axis
-    is_column = axis < len(x.shape) - 1 and x.strides[-1] == 1 and x.strides[axis] != 1
-    yield _argfold_by_columns(node, x) if is_column else _argfold_by_rows(node, x)
-
-
-def _argfold_by_rows(node: nodes.ArgFold, x: View) -> Kernel:
-    """One line after the other: its blocks first, then the block that has the extreme."""
-    source, form, axis = KernelBuilder(), node.form, node.form.axis
-    line, out = Access(x), Access(whole(node.out), _with_axis(whole(node.out).strides, axis))
-    others = [i for i in range(len(x.shape)) if i != axis]
-    space = _space(source, x.shape, [line, out], [("i", others), ("j", [axis])])
-    first = _declared(space)
-    outer, along = space.segments
-    if not along:
-        with space.inside(outer):
-            space.store(out, 0)
-        return source.kernel(first.size)
-    (loop,) = along
-    is_long = loop.size >= SHORT_AXIS
-    is_dense = x.strides[axis] == 1 and x.dtype.kind in "fiu"
-    vectors = None
-    if is_dense and is_long:
-        narrow = VECTOR_BYTES // x.dtype.itemsize
-        vectors = Vectors(VECTORS * narrow, narrow)
-    search = _Extreme(space, form, line, vectors)
-    with space.inside(outer):
-        best = source.assign("best", space.load(line))
-        place = source.assign("place", call("i64", 0))
-        if not is_long:
-            search.find(search.fold(best, (FIRST, loop.end)), (FIRST, loop.end))
-        else:
-            at = source.assign("first", call("i64", 0))
-            with source.blocks("block", FIRST, loop.end, ARG_BLOCK) as block:
-                most = search.fold(best, block)
-                with source.when(applied(form.better, [most, best])):
-                    source.assign("best", most)
-                    source.assign("first", block[0])
-            stop = source.assign("stop", call("minimum", at + ARG_BLOCK, loop.end))
-            search.find(best, (at, stop))
-        space.store(out, place)
-    return source.kernel(first.size, is_parallel=True, work=math.prod(x.shape))
-
-
-def _with_axis(strides: Sequence[int], axis: int) -> tuple[int, ...]:
-    """Strides along all axes, of what is the same along one."""
-    return (*strides[:axis], 0, *strides[axis:])
-
-
-class _Extreme:
-    """The most extreme element of a block, and the first of a block that is as extreme as one."""
-
-    def __init__(
-        self, space: IterationSpace, form: ArgReduction, line: Access, vectors: Vectors | None
-    ) -> None:
-        self.space = space
-        self.source = space.source
-        self.form = form
-        self.line = line
-        self.vectors = vectors
-        if vectors is not None:
-            (combines,) = expression(form.step).uses
-            init = {"max": "{lowest}", "min": "{highest}"}[combines.across]
-            fold = Reduction((form.axis,), init, form.step)
-            self.most = Accumulator(space.source, fold, line.dtype, "a")
-            self.most.vectors = vectors
-
-    def fold(self, best: Expression, span: Span) -> Expression:
-        """The most extreme one of some elements and, but for vectors, of a number before them."""
-        source, space = self.source, self.space
-        if self.vectors is not None:
-            self.most.start()
-            with space.elements(span, self.vectors, {"a": "ar"}):
-                self.most.step(space.load(self.line), space.index_of(space.loops[-1]))
-            return source.assign("most", self.most.result())
-        most = source.assign("most", best)
-        with space.over(space.loops[-1], span):
-            source.assign("most", applied(self.form.step, [most, space.load(self.line)]))
-        return most
-
-    def find(self, best: Expression, span: Span) -> None:
-        """Set ``place`` to the first of some elements that is as extreme as ``best``."""
-        source, space, vectors = self.source, self.space, self.vectors
-        if vectors is not None:
-            vectors = Vectors(vectors.narrow, vectors.narrow)
-        index = space.loops[-1].index
-        with space.elements(span, vectors, {"place": "place"}):
-            here = source.assign("here", space.load(self.line))
-            is_less = applied(self.form.better, [best, here])
-            if vectors is None:
-                with source.when(~is_less):
-                    source.assign("place", index)
-                    source.leave()
-            else:
-                is_other = call("present", index, source.assign("is_less", is_less), True)
-                first = call("across_minimum", call("select", is_other, span[1], index))
-                at = source.assign("at", first)
-                with source.when(at < span[1]):
-                    source.assign("place", at)
-                    source.leave()
-
-
-def _argfold_by_columns(node: nodes.ArgFold, x: View) -> Kernel:
-    """All lines beside each other at once: their extremes so far are kept in memory."""
     source, form, axis, rank = KernelBuilder(), node.form, node.form.axis, len(x.shape)
     memory = Value(x.shape[axis + 1 :], x.dtype)
-    line, out = Access(x), Access(whole(node.out), _with_axis(whole(node.out).strides, axis))
+    strides = whole(node.out).strides
+    line, out = Access(x), Access(whole(node.out), (*strides[:axis], 0, *strides[axis:]))
     extreme = Access(memory, (0,) * (axis + 1) + contiguous_strides(memory.shape))
     segments = ("i", range(axis)), ("j", [axis]), ("k", range(axis + 1, rank))
     space = _space(source, x.shape, [line, out, extreme], segments)
@@ -443,7 +331,7 @@ def _argfold_by_columns(node: nodes.ArgFold, x: View) -> Kernel:
                 is_new = source.assign("is_new", applied(form.better, [here, most]))
                 space.store(extreme, call("select", is_new, here, most))
                 space.store(out, call("select", is_new, loop.index, space.load(out)))
-    return source.kernel(first.size, scratch=[memory], work=math.prod(x.shape))
+    yield source.kernel(first.size, scratch=[memory], work=math.prod(x.shape))
 
 
 @generates(nodes.Search)

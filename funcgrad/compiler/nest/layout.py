@@ -37,8 +37,7 @@ class Value:
         dtype: Its dtype.
         array: Its elements, if they are known now: those of a constant.
         maker: The node that computes it; ``None`` for inputs and constants.
-        bounds: Of integers that a graph is given, as in the body of a loop, what is known of them
-            when it is lowered.
+        bounds: Of integers, what is known of them when they are lowered, if no node tells.
         is_free: Whether nobody has asked for the order in which its axes lie in memory (`orders`).
         is_stored: Whether it has memory; values that only their own kernel reads have none.
         slot: Index of the word that holds the address of its memory, once that is decided.

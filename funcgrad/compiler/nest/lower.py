@@ -17,7 +17,7 @@ import numpy as np
 
 from funcgrad import lowering as forms
 from funcgrad.compiler.foreign import resolve
-from funcgrad.compiler.nest import lookups
+from funcgrad.compiler.nest import extremes, lookups
 from funcgrad.compiler.nest.access import Pieces
 from funcgrad.compiler.nest.bounds import decided, without_division
 from funcgrad.compiler.nest.builder import Builder
@@ -37,7 +37,6 @@ from funcgrad.compiler.nest.layout import (
 )
 from funcgrad.compiler.nest.loops import Nester
 from funcgrad.compiler.nest.nodes import (
-    ArgFold,
     Copies,
     External,
     Fold,
@@ -415,10 +414,10 @@ class Lowering(Builder):
         return [lookups.replaced(self, operands, self._made())]
 
     def _argreduction(self, form: forms.ArgReduction, operands: Operands) -> Results:
-        out = self._made()
-        if isinstance(operands[0], Uniform):
+        (x,), out = operands, self._made()
+        if isinstance(x, Uniform) or x.shape[form.axis] == 1:
             return [Uniform(out.dtype.type(0), out.shape)]
-        return [self.result(ArgFold((operands[0],), (out,), form))]
+        return [extremes.places(self, form, x, out)]
 
     def _search(self, form: forms.Search, operands: Operands) -> Results:
         ordered, values = operands

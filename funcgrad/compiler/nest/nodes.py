@@ -324,7 +324,7 @@ class Put(Node):
 
 @dataclass(eq=False)
 class ArgFold(Node):
-    """The place of the first extreme element along an axis of its operand."""
+    """The places of the first extreme elements of columns that lie side by side."""
 
     form: forms.ArgReduction
 

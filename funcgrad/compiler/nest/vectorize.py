@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler import machine
-from funcgrad.compiler.nest.accumulate import is_accurate, is_across
+from funcgrad.compiler.nest.accumulate import is_accurate, is_across, is_ordered
 from funcgrad.compiler.nest.bounds import run_of
 from funcgrad.compiler.nest.gathers import is_chosen
 from funcgrad.compiler.nest.guards import core_of_most
@@ -59,7 +59,9 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     is_sum = sums and len(plan.space.loops) == 1 and all(row.steps[x] < 0 for x in apart)
     # Few rows of a loop's body are vectors of LLVM's, so lookups in less arithmetic are worth it.
     heavy = 2 * machine.LOOKUP if is_inner and n_single else machine.HEAVY
-    least = 0 if is_sum else max(heavy, machine.LOOKUP * n_single)
+    # Nor does LLVM find vectors for extremes of floats.
+    is_extreme = any(isinstance(node, Fold) and is_ordered(node) for node in body)
+    least = 0 if is_sum or is_extreme else max(heavy, machine.LOOKUP * n_single)
     if (apart or n_single) and cost < least:
         return None
     if not all(map(plan.is_full, lookups)):
