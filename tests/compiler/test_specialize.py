@@ -155,3 +155,12 @@ def test_what_is_read_whole_is_not_written_out(monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_array_equal(found_places, places)
     monkeypatch.setenv("FUNCGRAD_SKIP_PASSES", "join")
     assert steps_of(compiled.lower(steps, scores).as_text()).count("kernel ") == 3
+
+
+@pytest.mark.parametrize("n", [5, pytest.param(7, marks=pytest.mark.nightly)])
+def test_rows_that_lie_far_apart_are_vectors(n: int) -> None:
+    """One of two short axes is written out: the long one takes steps of a whole matrix."""
+    a, v = RNG.normal(size=(50, n, n)), RNG.normal(size=(50, n))
+    f = fg.jit(lambda a, v: np.einsum("bij,bj->bi", a, v))
+    assert f"-> c:f64[50,{n}];" in f.lower(a, v).as_text()
+    np.testing.assert_allclose(f(a, v), np.einsum("bij,bj->bi", a, v), rtol=1e-13, atol=1e-13)

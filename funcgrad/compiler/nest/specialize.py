@@ -150,12 +150,21 @@ def _is_worth_it(group: Group, axis: int, is_inner: bool) -> bool:
                 return True  # a few results, or what they are made of, would be kept in memory
         # Rows at computed places are read row by row. Rows of whole vectors are vectors, unless
         # their elements would be put together first.
+        # Where the next axis takes long steps, no vectors go along it: a part of one is more.
         is_vector = group.space[axis] * node.out.dtype.itemsize >= machine.VECTOR_BYTES
+        is_vector |= group.space[axis] > machine.FEW and _has_long_steps(group, axis - 1)
         is_exempt = not isinstance(node, Point) or (is_vector and not is_assembled)
         for x in () if is_exempt else node.operands:
             if isinstance(x, View) and not x.strides[axis] and any(x.strides):
                 return True  # no loop can walk this axis and the next one as one
     return False
+
+
+def _has_long_steps(group: Group, axis: int) -> bool:
+    """Whether elements that are read lie far apart along an axis."""
+    read = (x for node in group.nodes if node.space == group.space for x in node.operands)
+    views = (x for x in read if isinstance(x, View) and not x.value.maker)
+    return any(abs(x.strides[axis]) > machine.SHORT_AXIS for x in views)
 
 
 class _NotAligned(Exception):
