@@ -29,20 +29,20 @@ NUMBERS = {id(case): number for number, case in enumerate(CASES)}
 def is_tried(case: Case, dtype: str) -> bool:
     """Whether every run compiles derivatives of a row in a dtype.
 
-    The first row of a primitive is tried in all of its dtypes, and every fourth of the others in
-    one of them, in turn; that of an elementwise one in its first, and in turn in the others.
-    Formulas of elements are the same where there is one element, or none.
+    The first row of a primitive is tried in its first dtype, and in turn in the others; every 8th
+    of its other rows in one of them, in turn, where it is not elementwise. Formulas of elements are
+    the same where there is one element, or none.
     """
     dtypes = [c for c in case.dtypes if c in "fdD" and c in case.compiled_daily]
     if dtype not in dtypes:
         return False
-    place = PLACES[id(case)]
-    if isinstance(case.primitive, Elementwise):
-        if case.label.endswith(("empty", "single")):
-            return False
-        if place == 0:
-            return dtype == dtypes[0] or (NUMBERS[id(case)] + dtypes.index(dtype)) % 2 == 0
-    return place == 0 or (place % 4 == 0 and dtype == dtypes[place // 4 % len(dtypes)])
+    place, number = PLACES[id(case)], dtypes.index(dtype)
+    is_elementwise = isinstance(case.primitive, Elementwise)
+    if is_elementwise and case.label.endswith(("empty", "single")):
+        return False
+    if place == 0:
+        return number == 0 or (NUMBERS[id(case)] + number) % 2 == 0
+    return place % 8 == 0 and number == (place // 8) % len(dtypes)
 
 
 derivative_rows = rows_of(DERIVATIVES, is_tried)
@@ -56,7 +56,7 @@ def is_compiled(case: Case, dtype: str) -> bool:
     place, number = PLACES[id(case)], case.dtypes.index(dtype)
     if place == 0 and (number == 0 or not isinstance(case.primitive, Elementwise)):
         return True
-    return (place + number) % 4 == 0
+    return (place + number) % 8 == 0
 
 
 @rows_of(ROWS, is_compiled)

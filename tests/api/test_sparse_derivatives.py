@@ -287,7 +287,7 @@ def of_dense(function: Any) -> Any:
     return lambda x: dense(x)[places.row, places.col]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("function", [wide, curved, linear])
 @pytest.mark.parametrize(
     "word",

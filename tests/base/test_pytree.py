@@ -491,6 +491,7 @@ def test_structures_that_were_made_apart_are_compared_without_recursion() -> Non
     assert one == other
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["lists", "tuples", "dicts"])
 def test_deep_trees_pass_transformations(kind: str) -> None:
     def square(tree: Any) -> Any:

@@ -52,6 +52,7 @@ def measured():
     return json.loads(done.stdout)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", memory_of_programs.PROGRAMS)
 def test_the_predicted_peak_is_the_measured_one(name):
     found = measured()[name]

@@ -225,6 +225,7 @@ def test_symmetric_eigenvalues(stack: str) -> None:
             assert is_native(function, x)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["f", "d", "F", "D"])
 @pytest.mark.parametrize("shape", [(4, 4), (3, 4, 4), (0, 4, 4), (2, 0, 0), (1, 1)])
 def test_factors_and_triangular_systems(shape: tuple[int, ...], dtype: str) -> None:

@@ -108,7 +108,7 @@ def assert_as_numpy(name: str, a: np.ndarray, b: np.ndarray) -> None:
         assert is_near.all(), (name, a.shape, a.dtype)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_as_numpy(name: str) -> None:
     for dtype, shape, k in (

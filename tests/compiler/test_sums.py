@@ -115,7 +115,7 @@ FOLDS = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("is_odd", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("code", "fdi")
 @pytest.mark.parametrize("fold", FOLDS)
@@ -161,6 +161,7 @@ def has_value(view: Any, axis: Any, fold: str) -> bool:
     return all(view.shape[a] for a in axes)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "shape", [(1, 7), (3, 5), (4, 6), (9, 4, 6), (6, 1), (0, 3), (11, 0)], ids=str
 )

@@ -20,7 +20,7 @@ pytestmark = needs_mpi
 @pytest.mark.parametrize(
     ("n", "which"),
     [
-        (3, "values"),
+        (2, "values"),
         pytest.param(2, "all", marks=pytest.mark.nightly),
         pytest.param(3, "all", marks=pytest.mark.nightly),
         pytest.param(4, "all", marks=pytest.mark.nightly),
@@ -30,7 +30,7 @@ def test_axes_of_ranks_give_what_axes_of_lanes_give(n, which):
     assert "laws hold" in run(n, PROGRAMS, "laws", which, timeout=600)
 
 
-@pytest.mark.parametrize("n", [4, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("n", [2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (3, 4))])
 def test_tools_grids_and_refusals(n, tmp_path):
     said = run(n, PROGRAMS, "others", tmp_path / "state.npz")
     assert "others hold" in said

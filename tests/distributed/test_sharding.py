@@ -24,13 +24,13 @@ MESH = fg.make_mesh((4, 2), ("x", "y"))
 OTHER = fg.make_mesh((3,), ("x",))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", sharded.ARRAYS)
 def test_functions_of_parts_are_those_of_whole_arrays(name):
     sharded.check_array(name)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", sharded.LOSSES)
 def test_what_is_equal_in_all_lanes_counts_once(name):
     sharded.check_loss(name)

@@ -42,6 +42,7 @@ right_at_first.defjvp(lambda p, t: (right_at_first(p[0]), 3 * square(p[0]) * t[0
 square.defjvp(lambda p, t: (square(p[0]), 3 * p[0] * t[0]))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_right_ones(dtype: Any) -> None:
     assert fg.check_derivatives(smooth, X.astype(dtype))

@@ -36,6 +36,7 @@ LENGTHS: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", LENGTHS)
 def test_lengths_are_called_shapes(name: str) -> None:
     function = LENGTHS[name]

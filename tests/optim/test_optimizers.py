@@ -79,6 +79,7 @@ LONG = ("lbfgs", "lbfgs zoom", "lbfgs backtracking", "lbfgs unscaled")
 """Searches along lines that take seconds unless they are compiled, as every run does."""
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "name",
     [

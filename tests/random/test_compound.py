@@ -38,6 +38,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 def test_goodness_of_fit(name):
     draw, parameters, cdf = CASES[name]

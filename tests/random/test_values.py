@@ -33,6 +33,7 @@ def test_draws_agree_in_every_bit(name, seed):
     np.testing.assert_array_equal(actual, expected, strict=np.ndim(actual) > 0)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", EXACT)
 def test_keys_that_are_arrays_of_words_draw_the_same(name):
     actual = EXACT[name](random, random.PRNGKey(SEEDS["large"]))

@@ -111,7 +111,7 @@ def test_vmap(row: Row) -> None:
     check_mapped(ndimage, scipy.ndimage, row)
 
 
-@each(ROWS, fast=8)
+@each(ROWS, fast=4)
 def test_compiled(row: Row) -> None:
     check_compiled(ndimage, row)
 
