@@ -182,6 +182,8 @@ class View(Strided):
     @property
     def is_whole(self) -> bool:
         """Whether it is the value itself, possibly under another shape."""
+        if self.shape == self.value.shape and self.strides == self.value.strides:
+            return self.offset == 0
         return (
             self.offset == 0
             and same_strides(self.shape, self.strides, contiguous_strides(self.shape))

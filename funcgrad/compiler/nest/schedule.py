@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -91,15 +91,13 @@ class _Chain:
 
     Args:
         node: The last of them.
-        own: The nodes that may belong to it.
-        stored: Values that are in memory in any case.
+        may_belong: Whether it may read what another node makes where that is computed.
     """
 
-    def __init__(self, node: Node, own: Iterable[Node] | None, stored: Collection[Value]) -> None:
+    def __init__(self, node: Node, may_belong: Callable[[Node], bool]) -> None:
         self.node = node
         self.nodes: dict[Node, None] = {}
         self.leaves: dict[View, None] = {}
-        among = None if own is None else set(own)
         waiting = [node]
         while waiting:
             at = waiting.pop()
@@ -110,9 +108,13 @@ class _Chain:
                 if not isinstance(x, View):
                     continue
                 maker = x.value.maker
-                is_own = isinstance(maker, Point | Pick) and (among is None or maker in among)
-                is_here = x.is_value and x.shape == node.out.shape and maker is not None
-                if is_own and is_here and x.value not in stored and maker.epoch == node.epoch:
+                if (
+                    isinstance(maker, Point | Pick)
+                    and maker.epoch == node.epoch
+                    and x.shape == node.out.shape
+                    and x.is_value
+                    and may_belong(maker)
+                ):
                     waiting.append(maker)
                 else:
                     self.leaves[x] = None
@@ -254,7 +256,7 @@ class _Inlining:
         """Whether it takes less to compute a value in all these ways than to store it."""
         if is_copy(node):
             return True
-        chain = _Chain(node, None, self.outputs)
+        chain = _Chain(node, lambda maker: maker.out not in self.outputs)
         if len(chain.nodes) * (len(ways) - 1) > machine.KERNEL_NODES:
             return False
         loads: dict[tuple[Value, tuple[int, ...], int], float] = {}
@@ -390,8 +392,13 @@ class _Sharing:
         return [group for group in self.groups if group.nodes]
 
     def _chain(self, node: Node) -> _Chain:
-        stored = (self.stored.keys() | self.outputs) - {node.out}
-        return _Chain(node, self.home[node].nodes, stored)
+        group = self.home[node]
+
+        def may_belong(maker: Node) -> bool:
+            is_stored = maker.out in self.stored or maker.out in self.outputs
+            return self.home.get(maker) is group and not is_stored
+
+        return _Chain(node, may_belong)
 
     def _decide(self, node: Node) -> None:
         """Let all other groups compute a value for themselves, if that is less than storing it."""
