@@ -241,6 +241,10 @@ for sum_of in (lambda: x + x[0, :2], lambda: x @ x):
         sum_of()
     except TypeError as error:
         assert isinstance(error, ValueError)
+counting = jax.make_jaxpr(lambda n: lax.while_loop(lambda n: n < 5, lambda n: n + 1, n))(1)
+print(*(jax.core.eval_jaxpr(counting.jaxpr, [], n)[0].weak_type for n in (1, jnp.int64(1))))
+found = jax.scipy.optimize.minimize(lambda x: ((x - 2) ** 2).sum(), jnp.ones(2), method="BFGS")
+print(isinstance(found, jax.scipy.optimize.OptimizeResults), found[0], found.success, found.nit < 9)
 print(jax.ShapeDtypeStruct(((2,), (3, 1)), float).shape)
 """
 
@@ -251,6 +255,8 @@ DERIVED_SAY = """\
 [[4.]] (4, 3) [0. 1. 2.]
 True False
 [ 3. 12.] 55.0 5.0
+True False
+True [2. 2.] True True
 ((2,), (3, 1))
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -290,6 +290,41 @@ LINALG = {
     for name in ("convolution_matrix", "fiedler_companion", "helmert", "solve_sylvester")
 }
 
+
+class OptimizeResults(NamedTuple):
+    """Result of an optimization, a tuple as in JAX.
+
+    Args:
+        x: The minimizer.
+        success: Whether it converged.
+        status: A number that says why it stopped.
+        fun: The value there.
+        jac: The gradient there.
+        hess_inv: An estimate of the inverse Hessian.
+        nfev: Evaluations of the function.
+        njev: Evaluations of the gradient.
+        nit: Iterations.
+    """
+
+    x: Any
+    success: Any
+    status: Any
+    fun: Any
+    jac: Any
+    hess_inv: Any
+    nfev: Any
+    njev: Any
+    nit: Any
+
+
+@Adopted
+def minimize(fun: Any, x0: Any, *args: Any, **options: Any) -> OptimizeResults:
+    """`scipy.optimize.minimize`."""
+    found = load("funcgrad.scipy.optimize").minimize(fun, x0, *args, **options)
+    return OptimizeResults(*(getattr(found, name, None) for name in OptimizeResults._fields))
+
+
+OPTIMIZERS = {"OptimizeResults": OptimizeResults, "minimize": minimize}
 
 SOLVERS = {name: _solver(name) for name in ("bicgstab", "cg", "gmres")}
 

@@ -31,7 +31,7 @@ from funcgrad.higher_order.jit import Jit
 from funcgrad.higher_order.scan import Scan
 from funcgrad.higher_order.switch import Switch
 from funcgrad.higher_order.while_loop import While
-from funcgrad.interop.jax.arrays import SHOWN_AS, adopt, plain
+from funcgrad.interop.jax.arrays import SHOWN_AS, adopt, plain, weak_kind, weakly
 from funcgrad.interop.jax.lane_programs import ShardMap
 from funcgrad.interop.jax.primitives import Applied, Primitive, inside, outside
 from funcgrad.interop.jax.types import typed
@@ -575,8 +575,15 @@ SHOWN_AS[staging.ClosedJaxpr] = lambda found: closed(found.program, found.consts
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) -> list[Any]:
     """Run a program on flat arguments, under the current transformation."""
     program = jaxpr.program
-    values = map(_as_traced, program.inputs, map(inside, [*consts, *args]))
-    return list(map(outside, evaluate(program, list(values))))
+    given = [*consts, *args]
+    values = map(_as_traced, program.inputs, map(inside, given))
+    outs = list(map(outside, evaluate(program, list(values))))
+    pairs = zip(program.inputs, given, strict=True)
+    if all(weak_kind([x]) for var, x in pairs if var.aval.weak_type):
+        for out, atom in zip(outs, program.outputs, strict=True):
+            if atom.aval.weak_type:
+                weakly(out)
+    return outs
 
 
 def _as_traced(var: Var, x: Any) -> Any:

@@ -398,7 +398,7 @@ SOURCES: dict[str, Source] = {
     **{
         f"jax.scipy.{name}": Source({}, (f"funcgrad.scipy.{name}",))
         for name in (
-            "cluster", "cluster.vq", "fft", "integrate", "interpolate", "optimize",
+            "cluster", "cluster.vq", "fft", "integrate", "interpolate",
             "signal", "sparse", "spatial", "spatial.transform", "stats",
         )
     },
@@ -406,6 +406,7 @@ SOURCES: dict[str, Source] = {
         {"sici": conventions.sici}, ("funcgrad.scipy.special",), keeps_weak=False
     ),
     "jax.scipy.linalg": Source(conventions.LINALG, ("funcgrad.scipy.linalg",)),
+    "jax.scipy.optimize": Source(conventions.OPTIMIZERS),
     "jax.scipy.sparse.linalg": Source(conventions.SOLVERS, ("funcgrad.scipy.sparse.linalg",)),
     "jax.scipy.ndimage": Source({"map_coordinates": words.map_coordinates}),
     "jax.sharding": Source(_SHARDINGS),
