@@ -60,7 +60,8 @@ Atom = Var | Literal
 class Equation:
     """``outputs = primitive inputs``, and the user's line that made it."""
 
-    __slots__ = ("inputs", "outputs", "primitive", "source")
+    # A single one is kept without a tuple: fewer objects for the garbage collector to traverse.
+    __slots__ = ("_inputs", "_outputs", "primitive", "source")
 
     def __init__(
         self,
@@ -70,9 +71,17 @@ class Equation:
         source: Location | None = None,
     ) -> None:
         self.primitive = primitive
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(outputs)
+        self._inputs: Any = inputs[0] if len(inputs) == 1 else tuple(inputs)
+        self._outputs: Any = outputs[0] if len(outputs) == 1 else tuple(outputs)
         self.source = source
+
+    @property
+    def inputs(self) -> tuple[Atom, ...]:
+        return self._inputs if type(self._inputs) is tuple else (self._inputs,)
+
+    @property
+    def outputs(self) -> tuple[Var, ...]:
+        return self._outputs if type(self._outputs) is tuple else (self._outputs,)
 
     def __repr__(self) -> str:
         return f"Equation({self.primitive.name}, {self.inputs} -> {self.outputs})"

@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.avals import Shape
+from funcgrad.core.observers import OBSERVED
 from funcgrad.core.primitive import Primitive
+from funcgrad.core.program import Equation, Var
+from funcgrad.core.trace import current_trace
 from funcgrad.primitives.indexing import DynamicUpdateSlice
 from funcgrad.primitives.shape import Pad, Reverse, Slice, reshape, reshaping
+from funcgrad.transforms.stage import StageTrace, StageTracer
 
 _KNOWN = (int, type(None))
 _WHOLE = (None, None, None)
@@ -72,6 +76,25 @@ class Box:
         self.cuts = tuple(steps)
         self.steps = self.cuts if self.layout == self.lengths else (*steps, reshaping(self.layout))
 
+    def read(self, x: Any) -> Any:
+        """This part of an array, by equations whose line is looked up once: loops read thousands.
+
+        Args:
+            x: The array; its value is strong.
+        """
+        trace = current_trace()
+        is_recorded = type(x) is StageTracer and x.owner is trace and bool(self.steps)
+        if not is_recorded or not isinstance(trace, StageTrace):
+            for step in self.steps:
+                x = step.bind(x)
+            return x
+        source, var = OBSERVED.locate(), x.atom
+        for step in self.steps:
+            inputs = (var,)
+            var = Var(step.abstract_eval(var.aval))
+            trace.equations.append(Equation(step, inputs, (var,), source))
+        return StageTracer(trace, var, source)
+
     def spread(self, value: Any) -> Any:
         """Values of this part under the axes of the array: the reverse of reading them."""
         value = reshape(value, self.lengths)
@@ -115,6 +138,9 @@ def known_box(shape: Shape, key: tuple[Any, ...]) -> Box | None:
 
     It is remembered, as loops repeat their indices, and what they read they write.
     """
+    if len(key) == len(shape) == 1 and type(key[0]) is int:  # loops over vectors have thousands
+        n, place = shape[0], key[0]
+        return Box(shape, (range(place % n, place % n + 1),), ()) if -n <= place < n else None
     used = sum(e is not None and e is not Ellipsis for e in key)
     places = [i for i, e in enumerate(key) if e is Ellipsis]
     if len(places) > 1 or used > len(shape):

@@ -355,10 +355,7 @@ def getitem(x: Any, index: Any, refuses: bool = False) -> Any:
         plan = _plan(aval, index, None)
         plan.refuses = refuses
         return _get(x, plan, None, None)
-    x = strong(x)
-    for step in box.steps:
-        x = step.bind(x)
-    return x
+    return box.read(strong(x))
 
 
 def _get(x: Any, plan: _Plan, mode: str | None, fill_value: Any) -> Any:

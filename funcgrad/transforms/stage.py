@@ -29,25 +29,16 @@ class StageTracer(Tracer):
         trace: The program.
         var: The name.
         source: The user's line, or a description of an input.
-        atoms: The 1-tuple of the name, which equations share as their operands or results: fewer
-            objects for Python's garbage collector to traverse.
     """
 
-    __slots__ = ("atom", "atoms", "aval", "source")
+    __slots__ = ("atom", "aval", "source")
     aval: ShapedArray
 
-    def __init__(
-        self,
-        trace: StageTrace,
-        var: Var,
-        source: Location | str | None,
-        atoms: tuple[Var] | None = None,
-    ) -> None:
+    def __init__(self, trace: StageTrace, var: Var, source: Location | str | None) -> None:
         self.owner = trace
         self.atom = var
         self.aval = var.aval
         self.source = source
-        self.atoms = atoms or (var,)
 
     def origin(self) -> list[str]:
         if isinstance(self.source, str):
@@ -88,8 +79,11 @@ class CellState:
         self.given = self.now = None
 
 
-_integer: Callable[[np.int64], Literal] = lru_cache(4096)(Literal)
-"""Literals of integers, shared: unrolled loops repeat the same indices."""
+_FLOATS = float, np.float64, np.float32
+"""Types of numbers of which only zeros are equal and not the same."""
+
+_literal: Callable[[Any], Literal] = lru_cache(4096, typed=True)(Literal)
+"""Literals of numbers that equal no others, shared: unrolled loops repeat them."""
 
 
 class StageTrace(Trace):
@@ -123,13 +117,9 @@ class StageTrace(Trace):
         return StageTracer(self, var, name)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...]) -> Any:
-        inputs: Sequence[Atom]
-        if len(args) == 1 and type(args[0]) is StageTracer and args[0].owner is self:
-            inputs = args[0].atoms
-        else:
-            inputs = [
-                a.atom if type(a) is StageTracer and a.owner is self else self.atom(a) for a in args
-            ]
+        inputs = [
+            a.atom if type(a) is StageTracer and a.owner is self else self.atom(a) for a in args
+        ]
         avals = [a.aval for a in inputs]
         result = primitive.abstract_eval(*avals)
         source = OBSERVED.locate()
@@ -141,9 +131,9 @@ class StageTrace(Trace):
             return [StageTracer(self, var, source) for var in outputs]
         if not avals or result is not avals[0]:
             check_size(primitive.name, result.shape, result.dtype)
-        out = (Var(result),)
-        self.equations.append(Equation(primitive, inputs, out, source))
-        return StageTracer(self, out[0], source, out)
+        out = Var(result)
+        self.equations.append(Equation(primitive, inputs, (out,), source))
+        return StageTracer(self, out, source)
 
     def atom(self, value: Any) -> Atom:
         """The name or literal that stands for a value in the program."""
@@ -153,7 +143,8 @@ class StageTrace(Trace):
             if not value.owner.is_live:
                 raise_leaked(value)
         elif not isinstance(value, np.ndarray):
-            return _integer(value) if type(value) is np.int64 else Literal(value)
+            is_shared = type(value) is np.int64 or (type(value) in _FLOATS and value)
+            return _literal(value) if is_shared else Literal(value)
         elif value.ndim == 0 and not self.takes_arrays:
             x = value[()]  # a subclass may convert its scalars to single precision
             return Literal(x if x.dtype == value.dtype else value.view(np.ndarray)[()])
