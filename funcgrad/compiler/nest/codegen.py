@@ -24,6 +24,7 @@ from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, value_of
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
 from funcgrad.compiler.nest.plan import Plan, is_function
+from funcgrad.compiler.nest.put_through import move_pointers
 from funcgrad.compiler.nest.tiles import TransposedTiles
 from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Split, Unswitcher
 from funcgrad.compiler.nest.vectorize import has_rows_at_once, vectors_of
@@ -73,6 +74,7 @@ class _Writer:
             None if is_small else vectors_of(plan, body, is_inner) for body in plan.bodies
         ]
         self.space.declare(plan.first, plan.only_written)
+        move_pointers(plan)
         self.tiles.declare()
         self.guards.declare()
         self.gathers.declare()

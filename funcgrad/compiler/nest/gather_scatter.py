@@ -109,7 +109,13 @@ def generate_check(node: nodes.Checked) -> Iterator[Kernel]:
 
 @generates(nodes.Put)
 def generate_scatter(node: nodes.Put) -> Iterator[Kernel]:
-    """The kernels of a scatter: a copy, into which elements are then taken."""
+    """The kernels of a scatter: a copy, into which elements are then taken.
+
+    None if what computes the elements has put them there.
+    """
+    updates = node.operands[1]
+    if isinstance(updates, View) and updates.value.placed_by is node:
+        return
     yield from _copied(node.operands[0], whole(node.out))
     yield _Scatter(node).kernel
 

@@ -87,7 +87,7 @@ class _Lanes:
 
     def _is_alone(self, node: Node, axis: int) -> bool:
         """Whether the elements of a node at a lane are made of those at the same lane."""
-        if not node.space or node.space[axis] != self.count:
+        if not node.space or node.space[axis] != self.count or node.out.placed_by is not None:
             return False
         match node:
             case Fold() if axis % len(node.space) in node.form.axes:

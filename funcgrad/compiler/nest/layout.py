@@ -45,11 +45,12 @@ class Value:
         home: The value whose memory it is written to: itself, a donated input, an array that it is
             a part of.
         part: Where in an assembled array it is written; ``None`` if nowhere.
+        placed_by: The scatter whose integers say how much further that is, if one does.
     """
 
     __slots__ = (
         "array", "bounds", "dtype", "home", "is_free", "is_stored", "maker", "offset", "part",
-        "shape", "slot", "strides",
+        "placed_by", "shape", "slot", "strides",
     )  # fmt: skip
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
@@ -63,6 +64,7 @@ class Value:
         self.is_stored = True
         self.home: Value = self
         self.part: View | None = None
+        self.placed_by: Any = None
         self.slot = -1
         self.offset = 0
 

@@ -146,7 +146,7 @@ class Plan:
         self.bodies: list[list[Node]] = []
         for stage in range(self.n_stages):
             wanted = [n for n in self.nodes if self._starts(n, stage)]
-            self.bodies.append(self._with_operands(wanted, stage))
+            self.bodies.append(self._with_operands([*self._rows_read(), *wanted], stage))
 
     def _is_kept(self, node: Node, n_stages: int) -> bool:
         """Whether a row of memory costs less than computing a value again in some later stages."""
@@ -159,6 +159,14 @@ class Plan:
     def _is_again(self, node: Node) -> bool:
         """Whether a later stage that wants a value computes it again."""
         return self.is_full(node) and self.kind(node) == "point" and node.out not in self.kept
+
+    def _rows_read(self) -> Iterator[Node]:
+        """Lookups in arrays of which rows are replaced: they come before that."""
+        replaced = {node.out.home for node in self.nodes if node.out.placed_by is not None}
+        for node in self.nodes if replaced else ():
+            table = node.operands[0] if isinstance(node, Pick) else None
+            if isinstance(table, layout.View) and table.value.home in replaced:
+                yield node
 
     def _starts(self, node: Node, stage: int) -> bool:
         """Whether a stage has to compute a full node for its own sake."""
@@ -223,11 +231,23 @@ class Plan:
         found = dict(zip(self.order[n:], row, strict=True))
         return tuple(found.get(i, 0) for i in range(len(self.shape)))
 
-    def _access(self, value: layout.Value, strides: Sequence[int], offset: int = 0) -> Access:
-        key = (value.home, tuple(strides), offset)
+    def _access(
+        self, value: layout.Value, strides: Sequence[int], offset: int = 0, by: Any = None
+    ) -> Access:
+        key = (value.home, tuple(strides), offset, by)
         if key not in self.accesses:
             self.accesses[key] = Access(value.home, strides, offset)
         return self.accesses[key]
+
+    def indices(self, node: Node) -> list[Access]:
+        """The integers that say where a result is written, if any do."""
+        put, still = node.out.placed_by, (0,) * len(self.shape)
+        return [
+            Access(x, still)
+            if isinstance(x, layout.Uniform)
+            else self._access(x.value, still, x.offset)
+            for x in (() if put is None else put.operands[2:])
+        ]
 
     def operand_access(self, operand: layout.View, node: Node) -> Access:
         return self._access(
@@ -248,14 +268,18 @@ class Plan:
             if node.out.is_stored:
                 place = node.out.part or layout.whole(node.out)
                 strides = self._out_strides(node, place.strides)
-                self.outs[node] = self._access(place.value, strides, place.offset)
+                put = node.out.placed_by
+                self.outs[node] = self._access(place.value, strides, place.offset, put)
+                self.indices(node)
             elif node.out in self.scratch_of:
                 self.outs[node] = self._access(self.scratch_of[node.out], self._memory_strides())
             if self.kind(node) == "column":
                 self.sums[node] = self._column_access(node)
         operands = (x for node in self.nodes for x in node.operands if isinstance(x, layout.View))
         read = {x.value.home for x in operands if x.value not in self.made}
-        self.only_written = {access.value for access in self.outs.values()} - read
+        # Rows whose places are computed may be the same.
+        shared = {node.out.home for node in self.outs if node.out.placed_by is not None}
+        self.only_written = {access.value for access in self.outs.values()} - read - shared
 
     def _column_access(self, node: Node) -> Access:
         """The memory that rows are folded into: the result, or float64 for sums of floats."""
