@@ -314,6 +314,10 @@ def definition(word: str, name: str, is_of_lanes: bool) -> Definition:
     return function_of(Writer(is_of_lanes, name), word, name)
 
 
+_INSTRUCTIONS = frozenset(("fma",))
+"""Functions of libm that are an instruction of registers where there are formulas."""
+
+
 def function_of(writer: Writer, word: str, name: str) -> Definition:
     """The function of a word.
 
@@ -334,7 +338,7 @@ def function_of(writer: Writer, word: str, name: str) -> Definition:
     short = next(key for key, x in SCALARS.items() if x is signature.return_type)
     body = _used([*writer.lines, *writer.returned(result, short)])
     takes_rare = writer.is_of_lanes and writer.has_rare
-    if is_formula and word not in _NOT_IN_C:
+    if (is_formula and word not in _NOT_IN_C) or (writer.is_of_lanes and word in _INSTRUCTIONS):
         ignored = ["(void)rare;"] * takes_rare
         plain = [*ignored, *writer.plain(word, name, letters)]
         body = ["#ifdef FG_FORMULAS", *body, "#else", *plain, "#endif"]

@@ -154,7 +154,7 @@ static FG_INLINE fg_held_NAME fg_loaded_NAME(const fg_NAME *p, int64_t first, in
 #else
     fg_held_NAME r = {0};
     if (n >= fg_count_NAME) return *(const fg_row_NAME *)p;
-    for (int64_t k = 0; k < n; k++) ((fg_NAME *)&r)[k] = p[k];
+    for (int k = 0; k < fg_count_NAME; k++) if (k < n) ((fg_NAME *)&r)[k] = p[k];
     return r;
 #endif
 }""",
@@ -199,7 +199,7 @@ static FG_INLINE void fg_kept_NAME(fg_NAME *p, int64_t first, int64_t count, fg_
     FG_STORE_KIND(p, fg_there_iBITS(n), a);
 #else
     if (n >= fg_count_NAME) *(fg_row_NAME *)p = a;
-    else for (int64_t k = 0; k < n; k++) p[k] = ((const fg_NAME *)&a)[k];
+    else for (int k = 0; k < fg_count_NAME; k++) if (k < n) p[k] = ((const fg_NAME *)&a)[k];
 #endif
 }""",
     "chosen": """\

@@ -205,8 +205,6 @@ def definition(word: str, name: str) -> Definition | None:
     """
     if name not in ("f32", "f64", "i32", "i64") or (name[0] == "i" and scalar_function(word, name)):
         return None
-    if word == "fma":  # of libm where the processor has none
-        return None
     writer = _Registers(name)
     found = function_of(writer, word, name)
     return found if writer.fits else None
