@@ -211,8 +211,9 @@ _RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 def _are_weak(args: Sequence[Any], avals: Sequence[ShapedArray]) -> bool:
     """Whether what is computed of values promotes as a number of Python's.
 
-    In JAX, weak values of a higher kind decide: of bools with 1, and of integers with 1.0. Where it
-    has no 64 bits, there is only one dtype of the kind, and they are strong.
+    In JAX, weak values of a higher kind decide: of bools with 1, and of integers with 1.0, but not
+    of floats with 1j. Where it has no 64 bits, there is only one dtype of the kind, and they are
+    strong.
     """
     if all(v.weak_type or type(a) is bool for a, v in zip(args, avals, strict=True)):
         return True
@@ -221,7 +222,7 @@ def _are_weak(args: Sequence[Any], avals: Sequence[ShapedArray]) -> bool:
     highest = [-1, -1]
     for v in avals:
         highest[v.weak_type] = max(highest[v.weak_type], _RANKS.get(v.dtype.kind, 3))
-    return highest[True] > highest[False]
+    return highest[True] > highest[False] and highest[False] < _RANKS["f"]
 
 
 def _weak_to(x: Any, dtype: np.dtype[Any]) -> Any:

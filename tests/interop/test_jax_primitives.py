@@ -245,6 +245,9 @@ counting = jax.make_jaxpr(lambda n: lax.while_loop(lambda n: n < 5, lambda n: n 
 print(*(jax.core.eval_jaxpr(counting.jaxpr, [], n)[0].weak_type for n in (1, jnp.int64(1))))
 found = jax.scipy.optimize.minimize(lambda x: ((x - 2) ** 2).sum(), jnp.ones(2), method="BFGS")
 print(isinstance(found, jax.scipy.optimize.OptimizeResults), found[0], found.success, found.nit < 9)
+for times in (lambda x: 1j * x, jax.jit(lambda x: 1j * x)):  # narrow floats decide how wide it is
+    made = times(jnp.ones(2, jnp.float32))
+    assert (made.dtype, made.weak_type) == (jnp.complex64, False), made
 print(jax.ShapeDtypeStruct(((2,), (3, 1)), float).shape)
 """
 

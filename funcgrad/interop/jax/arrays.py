@@ -317,7 +317,7 @@ def _is_higher(kind: str, other: str) -> bool:
     return other in _BELOW.get(kind, "")
 
 
-_BELOW = {"i": "b", "f": "biu", "c": "biuf"}
+_BELOW = {"i": "b", "f": "biu", "c": "biu"}
 """The kinds of strong numbers that count as nothing beside those of weak ones."""
 
 
