@@ -248,6 +248,11 @@ print(isinstance(found, jax.scipy.optimize.OptimizeResults), found[0], found.suc
 for times in (lambda x: 1j * x, jax.jit(lambda x: 1j * x)):  # narrow floats decide how wide it is
     made = times(jnp.ones(2, jnp.float32))
     assert (made.dtype, made.weak_type) == (jnp.complex64, False), made
+class Operator:
+    shape, dtype = ((2, 3), (2, 3)), x.dtype
+    def __call__(self, x):
+        return 2 * x
+assert jnp.allclose(jax.scipy.sparse.linalg.cg(Operator(), x)[0], x / 2)
 print(jax.ShapeDtypeStruct(((2,), (3, 1)), float).shape)
 """
 

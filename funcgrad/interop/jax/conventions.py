@@ -241,7 +241,8 @@ def _solver(name: str) -> Any:
         if isinstance(A, list | tuple):
             raise TypeError(f"{name}: A must be a function or an array, got a {type(A).__name__}.")
         solve = getattr(load("funcgrad.scipy.sparse.linalg"), name)
-        x, info = Adopted(solve)(A, b, *args, **options)
+        matvec = (lambda v: A(v)) if callable(A) else A  # also of objects that have a shape
+        x, info = Adopted(solve)(matvec, b, *args, **options)
         return weakly_of(x, (b,)), info
 
     solved.__name__ = solved.__qualname__ = name
