@@ -34,6 +34,7 @@ from funcgrad.interop.c.sizes import Piece
 
 HEAD = """\
 #if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #ifdef __OPTIMIZE__
 #pragma GCC optimize("tree-vectorize", "vect-cost-model=dynamic")
 #pragma GCC optimize("no-tree-pre", "no-tree-dominator-opts")
@@ -174,6 +175,7 @@ HEAD = """\
 
 FG_HIDE keeps clang from knowing what is in the memory of a pointer: where it does, for the first
 element, it loads each next one at the end of an iteration, and has no vectors for such a loop.
+gcc warns of copies of small matrices, which loops that it does not see through have filled.
 """
 
 
