@@ -242,7 +242,16 @@ class LogDensity:
     @cached_property
     def batch(self) -> Callable[[Any], Any]:
         """The log densities of the rows of a matrix, compiled: for ensembles of walkers."""
-        compiled: Callable[[Any], Any] = jit(vmap(self))
+
+        def densities(vectors: Any) -> Any:
+            if np.ndim(vectors) != 2 or np.shape(vectors)[1] != self.n:
+                raise ArgumentError(
+                    f"{self!r}.batch takes a matrix with {self.n} columns, got the shape "
+                    f"{np.shape(vectors)}. One vector is for the density itself."
+                )
+            return vmap(self)(vectors)
+
+        compiled: Callable[[Any], Any] = jit(densities)
         return compiled
 
     @cached_property

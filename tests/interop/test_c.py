@@ -173,6 +173,9 @@ def test_sizes_that_do_not_fit_are_a_status():
     assert "ShapeError: " in f.message(status)
     assert f.ctypes(30, *given, None) == status
     assert f.ctypes(24, *given, None) == 0
+    for unknown in (0, -1, status + 100):
+        with pytest.raises(ArgumentError, match=f"no message for the status {unknown}: 0 says"):
+            f.message(unknown)
     np.testing.assert_array_equal(out, np.full(12, 2.0))
 
 

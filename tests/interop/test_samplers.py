@@ -75,6 +75,8 @@ def test_density_of_a_vector_and_its_gradient():
     np.testing.assert_allclose(made.flatten(made.unflatten(x)), x, rtol=1e-12)
     rows = R.standard_normal((5, 2))
     np.testing.assert_allclose(made.batch(rows), [reference(row) for row in rows], rtol=1e-12)
+    with pytest.raises(ArgumentError, match=r"takes a matrix with 2 columns, got"):
+        made.batch(rows[0])
 
 
 def test_callback_of_samplers_from_several_threads():

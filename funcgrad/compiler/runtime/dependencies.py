@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from funcgrad import intrinsics
-from funcgrad.base import digests, forking, records, stacks
+from funcgrad.base import digests, forking, records, signatures, stacks
 from funcgrad.base.digests import digest
 
 _PACKAGE = Path(__file__).parents[2]
@@ -25,6 +25,7 @@ SOURCES = (
     _PACKAGE / "profiling" / "timed_steps.py",
     Path(intrinsics.__file__),
     Path(records.__file__),
+    Path(signatures.__file__),
     Path(forking.__file__),
     Path(digests.__file__),
     Path(stacks.__file__),

@@ -147,7 +147,19 @@ class CompiledFunction:
         return self._function(self.address, ctypes.c_int32, kinds)
 
     def message(self, status: int) -> str:
-        """The meaning of a status that is not 0, with the line of what was refused."""
+        """The meaning of a status that is not 0, with the line of what was refused.
+
+        Args:
+            status: What a call has returned.
+
+        Raises:
+            ArgumentError: No call of this function returns that.
+        """
+        if not 0 < status <= len(self._messages):
+            raise ArgumentError(
+                f"{self.name} has no message for the status {status}: 0 says that nothing was "
+                f"refused, and statuses so far go up to {len(self._messages)}."
+            )
         return self._messages[status - 1]
 
     def prepare(self, **sizes: int) -> None:
