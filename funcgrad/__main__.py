@@ -74,8 +74,7 @@ _GAMMA = 0.8862269254527580  # of 3/2: half of the root of pi
 def check() -> list[str]:
     """Run all checks.
 
-    Returns:
-        What went wrong, a text each.
+    Returns: What went wrong, a text each.
     """
     wrong = []
     for name, run in CHECKS.items():

@@ -135,20 +135,14 @@ def inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 class extended:
     """Kind of the dtypes that NumPy does not have: those of random keys.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.dtypes.issubdtype(np.float64, fg.dtypes.extended)
-        False
+    Example: fg.dtypes.issubdtype(np.float64, fg.dtypes.extended) -> False
     """
 
 
 class prng_key(extended):
     """Kind of the dtypes of random keys.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.dtypes.issubdtype(fg.dtypes.prng_key, fg.dtypes.extended)
-        True
+    Example: fg.dtypes.issubdtype(fg.dtypes.prng_key, fg.dtypes.extended) -> True
     """
 
 
@@ -205,11 +199,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     Args:
         dtype: A dtype, or the name of one.
         allow_extended_dtype: Whether it may be one that NumPy does not have.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.dtypes.canonicalize_dtype("float64")
-        dtype('float64')
+    Example: fg.dtypes.canonicalize_dtype("float64") -> dtype('float64')
     """
     if allow_extended_dtype and isinstance(dtype, ExtendedDtype):
         return dtype
@@ -219,13 +209,8 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
 def itemsize_bits(dtype: Any) -> int:
     """How many bits an element has.
 
-    Args:
-        dtype: A dtype, or the name of one.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.dtypes.itemsize_bits(np.float32)
-        32
+    Args: dtype: A dtype, or the name of one.
+    Example: fg.dtypes.itemsize_bits(np.float32) -> 32
     """
     if dtype is None:
         raise ValueError("dtypes.itemsize_bits: the dtype must not be None.")
@@ -239,11 +224,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     Args:
         *args: Arrays, numbers, dtypes.
         return_weak_type_flag: Whether to say, too, whether all of them are Python's numbers.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.dtypes.result_type(np.float32, 1.0)
-        dtype('float32')
+    Example: fg.dtypes.result_type(np.float32, 1.0) -> dtype('float32')
     """
     found = np.result_type(*args)
     is_weak = all(type(x) in (bool, int, float, complex) for x in args)
@@ -253,16 +234,9 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 def scalar_type_of(x: Any) -> type:
     """Python's type of numbers of the kind of ``x``.
 
-    Args:
-        x: Array, number or dtype.
-
-    Raises:
-        DtypeError: If there is none.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.dtypes.scalar_type_of(np.float32)
-        <class 'float'>
+    Args: x: Array, number or dtype.
+    Raises: DtypeError: If there is none.
+    Example: fg.dtypes.scalar_type_of(np.float32) -> <class 'float'>
     """
     kind = np.result_type(x).kind
     found = {"b": bool, "i": int, "u": int, "f": float, "c": complex}.get(kind)

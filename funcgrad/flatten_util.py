@@ -25,8 +25,7 @@ __all__ = [
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """All leaves of a tree as one vector, and the way back.
 
-    Args:
-        pytree: A tree of arrays and numbers.
+    Args: pytree: A tree of arrays and numbers.
 
     Returns:
         A vector of the dtype to which the leaves promote, and a function that turns a vector of

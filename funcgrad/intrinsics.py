@@ -194,11 +194,8 @@ class Expression:
 def expression(template: str) -> Expression:
     """A template, parsed.
 
-    Args:
-        template: Its text, such as ``"exp({0}) * {1}"``.
-
-    Raises:
-        ValueError: It is not made of operators and intrinsics.
+    Args: template: Its text, such as ``"exp({0}) * {1}"``.
+    Raises: ValueError: It is not made of operators and intrinsics.
     """
     # To Python, an argument ``{0}`` is a set of one number: the text can be parsed as it stands.
     uses: list[Intrinsic] = []
@@ -311,9 +308,7 @@ def with_constants(template: str, scalars: Sequence[Any]) -> str:
     Args:
         template: The template.
         scalars: What is known of every argument: a scalar, or ``None``.
-
-    Returns:
-        A template over the same arguments, of which it may use fewer.
+    Returns: A template over the same arguments, of which it may use fewer.
     """
     if len(scalars) != 2:
         return template

@@ -28,11 +28,7 @@ class Pointwise:
             the dtype of the output.
         counts: Inputs, of integers, that count something: negative elements are refused
             (`Primitive.refusal`).
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.extend.Pointwise("2 * {0}").expr
-        '2 * {0}'
+    Example: fg.extend.Pointwise("2 * {0}").expr -> '2 * {0}'
     """
 
     expr: str
@@ -266,8 +262,7 @@ class Window:
 
     Starts are moved so that the part lies inside.
 
-    Args:
-        sizes: Shape of the part.
+    Args: sizes: Shape of the part.
     """
 
     sizes: tuple[int, ...]
@@ -450,8 +445,7 @@ class FourierCall:
 class Together:
     """Calls that do not concern each other: threads may run them at the same time.
 
-    Args:
-        calls: Calls of one function with arguments of the same kinds, none of which may fail.
+    Args: calls: Calls of one function with arguments of the same kinds, none of which may fail.
     """
 
     calls: tuple[LapackCall, ...]
@@ -654,8 +648,7 @@ class Routine:
 class Call:
     """Run a sub-program.
 
-    Args:
-        program: The program.
+    Args: program: The program.
     """
 
     program: Program
@@ -739,8 +732,7 @@ Form = (
 def form_of(equation: Equation) -> Form:
     """Form of an equation: its computation, as data.
 
-    Raises:
-        MissingRuleError: If its primitive has no rule for that.
+    Raises: MissingRuleError: If its primitive has no rule for that.
     """
     primitive = equation.primitive
     if type(primitive).lower is Primitive.lower:

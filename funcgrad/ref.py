@@ -36,8 +36,7 @@ class Ref(Cell):
     ``ref[index]`` is a copy of a part, ``ref[index] = value`` and ``ref[index] += value`` change
     it, with NumPy's indices. `get`, `set`, `swap` and `addupdate` are the same as functions.
 
-    Args:
-        value: The array.
+    Args: value: The array.
 
     Example:
         >>> import funcgrad as fg
@@ -197,12 +196,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
         init_val: The first content, copied: an array, a number, or an array of random keys.
         memory_space: Accepted for JAX's signature; ``None``.
         kind: ``None``, or ``"no_grad_no_remat"``, which is of no effect.
-
-    Returns:
-        The reference.
-
-    Raises:
-        DtypeError: If the content is no array.
+    Returns: The reference.
+    Raises: DtypeError: If the content is no array.
 
     Example:
         >>> import funcgrad as fg
@@ -242,11 +237,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     Args:
         ty: What has a shape and a dtype, such as `ShapeDtypeStruct`.
         memory_space: Accepted for JAX's signature; ``None``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.empty_ref(fg.ShapeDtypeStruct((2,), float)).shape
-        (2,)
+    Example: fg.empty_ref(fg.ShapeDtypeStruct((2,), float)).shape -> (2,)
     """
     return new_ref(np.zeros(ty.shape, ty.dtype), memory_space=memory_space)
 
@@ -254,14 +245,9 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 def freeze(ref: Ref) -> Any:
     """The array in a reference, which is not used any more.
 
-    Args:
-        ref: The reference, where it was made.
-
-    Returns:
-        The array.
-
-    Raises:
-        ArgumentError: If the reference was made outside of the function that runs.
+    Args: ref: The reference, where it was made.
+    Returns: The array.
+    Raises: ArgumentError: If the reference was made outside of the function that runs.
 
     Example:
         >>> import funcgrad as fg
@@ -281,8 +267,7 @@ def freeze(ref: Ref) -> Any:
 def free_ref(ref: Ref) -> None:
     """Give a reference back, which is not used any more.
 
-    Args:
-        ref: The reference, where it was made.
+    Args: ref: The reference, where it was made.
 
     Example:
         >>> import funcgrad as fg
@@ -305,11 +290,7 @@ def get(ref: Ref, idx: Any = None) -> Any:
     Args:
         ref: The reference.
         idx: Any index of NumPy's.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.ref.get(fg.new_ref([1.0, 2.0]), 1))
-        2.0
+    Example: print(fg.ref.get(fg.new_ref([1.0, 2.0]), 1)) -> 2.0
     """
     _check(ref, "get")
     return ref[... if idx is None else idx]

@@ -205,8 +205,7 @@ class MemoryAnalysis:
 class Report:
     """Text and figures of a plan.
 
-    Args:
-        plan: The plan.
+    Args: plan: The plan.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -217,8 +216,7 @@ class Report:
     def text(self, arguments: Sequence[str] = ()) -> str:
         """The program, the steps of the plan, and the kernels.
 
-        Args:
-            arguments: What the user calls the last inputs of the program.
+        Args: arguments: What the user calls the last inputs of the program.
         """
         names = Names()
         lines = []

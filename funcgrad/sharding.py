@@ -102,9 +102,7 @@ def shard_map(
         check_vma: Whether what is equal in all lanes is followed, checked, and counts once in
             derivatives inside of the function. Without it, results are those of the first lane,
             and the gradient that a lane computes is that of the sum of the results of all lanes.
-
-    Returns:
-        A function of whole arrays.
+    Returns: A function of whole arrays.
 
     Raises:
         ArgumentError: If specs name unknown axes, or a result differs along an axis that its spec
@@ -231,12 +229,8 @@ def smap(
             it, or a prefix of the pytree of the arguments.
         out_axes: Along which axis of each result the parts are put together, likewise.
         axis_name: The axis of the mesh.
-
-    Returns:
-        A function of whole arrays, as of `shard_map`.
-
-    Raises:
-        ArgumentError: If there is no mesh, or it has no such axis.
+    Returns: A function of whole arrays, as of `shard_map`.
+    Raises: ArgumentError: If there is no mesh, or it has no such axis.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -257,9 +251,7 @@ def specs_of_axes(in_axes: Any, out_axes: Any, axis_name: Hashable) -> dict[str,
         in_axes: As of `smap`.
         out_axes: As of `smap`.
         axis_name: As of `smap`.
-
-    Raises:
-        ArgumentError: If an axis is negative.
+    Raises: ArgumentError: If an axis is negative.
     """
 
     def spec(axis: int | None) -> PartitionSpec:

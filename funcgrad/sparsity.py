@@ -64,9 +64,7 @@ def decompress(products: Any, colors: Coloring) -> Any:
         products: As of `compress`, of any shape with as many elements: products with column seeds,
             a row for each, then with row seeds.
         colors: The colouring.
-
-    Returns:
-        SciPy's matrix, or a `funcgrad.scipy.sparse.SparseArray` of traced entries.
+    Returns: SciPy's matrix, or a `funcgrad.scipy.sparse.SparseArray` of traced entries.
 
     Raises:
         ArgumentError: If ``colors`` is no `Coloring`.

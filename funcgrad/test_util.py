@@ -42,9 +42,7 @@ def check_jvp(
         rtol: Relative tolerance; by default 1e-5 for double and 3e-2 for single precision.
         eps: Step of the differences; by default the cube root of the machine epsilon.
         err_msg: What an error begins with.
-
-    Raises:
-        GradientError: If results or tangents differ.
+    Raises: GradientError: If results or tangents differ.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -77,9 +75,7 @@ def check_vjp(
         rtol: Relative tolerance; by default 1e-5 for double and 3e-2 for single precision.
         eps: Step of the differences; by default the cube root of the machine epsilon.
         err_msg: What an error begins with.
-
-    Raises:
-        GradientError: If results or cotangents differ.
+    Raises: GradientError: If results or cotangents differ.
 
     Example:
         >>> import numpy as np, funcgrad as fg

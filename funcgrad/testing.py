@@ -78,9 +78,7 @@ def check_grads(
             3e-2 for single precision.
         eps: Step of the differences; by default the cube root of the machine epsilon.
         seed: Seed of the directions.
-
-    Raises:
-        GradientError: Naming the argument, the mode, the order and the relative error.
+    Raises: GradientError: Naming the argument, the mode, the order and the relative error.
 
     Example:
         >>> import numpy as np
@@ -266,9 +264,7 @@ def check_custom_rule(
         rtol: Relative tolerance; by default 1e-5 for double and 3e-2 for single precision.
         eps: Step of the differences; by default the cube root of the machine epsilon.
         seed: Seed of the directions.
-
-    Raises:
-        CustomRuleError: Naming the rule, the argument or result, and the relative error.
+    Raises: CustomRuleError: Naming the rule, the argument or result, and the relative error.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -54,11 +54,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     Args:
         iterable: Any elements.
         is_leaf: Says of a node whether it counts as a leaf.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.tree_util.all_leaves([1, 2.0])
-        True
+    Example: fg.tree_util.all_leaves([1, 2.0]) -> True
     """
     return all(tree_structure(x, is_leaf).is_leaf for x in iterable)
 
@@ -102,9 +98,7 @@ def tree_reduce_associative(
         tree: A pytree.
         identity: The result for a tree without leaves.
         is_leaf: Tells of subtrees that are to count as leaves.
-
-    Raises:
-        ArgumentError: If there are neither leaves nor an identity.
+    Raises: ArgumentError: If there are neither leaves nor an identity.
 
     Example:
         >>> from funcgrad import tree_util
@@ -128,11 +122,7 @@ def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     Args:
         tree: A pytree.
         is_leaf: Says of a node whether it counts as a leaf.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.tree_util.tree_all({"a": 1, "b": (2, 3)})
-        True
+    Example: fg.tree_util.tree_all({"a": 1, "b": (2, 3)}) -> True
     """
     return all(tree_leaves(tree, is_leaf))
 
@@ -146,12 +136,8 @@ def tree_transpose(
         outer_treedef: Structure of the tree down to the inner trees.
         inner_treedef: Structure of the inner trees; by default that of the first one.
         pytree_to_transpose: A tree of structure ``outer_treedef`` whose leaves are trees.
-
-    Returns:
-        A tree of structure ``inner_treedef`` whose leaves have structure ``outer_treedef``.
-
-    Raises:
-        TreeError: If the tree has another number of leaves than those structures together.
+    Returns: A tree of structure ``inner_treedef`` whose leaves have structure ``outer_treedef``.
+    Raises: TreeError: If the tree has another number of leaves than those structures together.
 
     Example:
         >>> from funcgrad import tree_util as tu
@@ -179,11 +165,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> 
         prefix_tree: A pytree that is a prefix of the other.
         full_tree: The pytree whose structure the result has.
         is_leaf: Function that says which nodes are taken for leaves.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.tree_util.tree_broadcast(0, {"a": 1, "b": (2, 3)})
-        {'a': 0, 'b': (0, 0)}
+    Example: fg.tree_util.tree_broadcast(0, {"a": 1, "b": (2, 3)}) -> {'a': 0, 'b': (0, 0)}
     """
     leaves = broadcast_prefix(prefix_tree, full_tree, is_leaf)
     return tree_structure(full_tree).unflatten(leaves)
@@ -240,13 +222,8 @@ def tree_map_with_path(
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether a structure is a single leaf.
 
-    Args:
-        treedef: The structure of a tree.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.tree_util.treedef_is_leaf(fg.tree_util.tree_structure(1))
-        True
+    Args: treedef: The structure of a tree.
+    Example: fg.tree_util.treedef_is_leaf(fg.tree_util.tree_structure(1)) -> True
     """
     return treedef.is_leaf
 
@@ -254,13 +231,9 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """Structures of the children of the root.
 
-    Args:
-        treedef: The structure of a tree.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.tree_util.treedef_children(fg.tree_util.tree_structure({"a": 1, "b": (2, 3)}))
-        [PyTreeDef(*), PyTreeDef((*, *))]
+    Args: treedef: The structure of a tree.
+    Example: fg.tree_util.treedef_children(fg.tree_util.tree_structure({"a": 1, "b": (2, 3)}))
+        -> [PyTreeDef(*), PyTreeDef((*, *))]
     """
     return treedef.children()
 
@@ -268,8 +241,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of a tuple of trees of the given structures.
 
-    Args:
-        treedefs: Structures of trees.
+    Args: treedefs: Structures of trees.
 
     Example:
         >>> import funcgrad as fg
@@ -284,8 +256,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 def register_pytree_node_class(cls: T) -> T:
     """Class decorator: a pytree with methods ``tree_flatten`` and ``tree_unflatten``.
 
-    Args:
-        cls: The class; it is returned.
+    Args: cls: The class; it is returned.
 
     Example:
         >>> from funcgrad import tree_util
@@ -340,8 +311,7 @@ def register_pytree_with_keys(
 def register_pytree_with_keys_class(cls: T) -> T:
     """Class decorator: a pytree with ``tree_flatten_with_keys`` and ``tree_unflatten``.
 
-    Args:
-        cls: The class; it is returned.
+    Args: cls: The class; it is returned.
 
     Example:
         >>> import types
@@ -377,9 +347,7 @@ def register_dataclass(
             ``dataclasses.field(metadata={"static": True})``.
         meta_fields: Fields that belong to the structure.
         drop_fields: Fields that are neither, and take their default.
-
-    Raises:
-        ArgumentError: If the fields do not cover the dataclass exactly.
+    Raises: ArgumentError: If the fields do not cover the dataclass exactly.
 
     Example:
         >>> from dataclasses import dataclass
@@ -458,8 +426,7 @@ def register_static(cls: T) -> T:
 
     The class must be hashable and comparable.
 
-    Args:
-        cls: The class; it is returned.
+    Args: cls: The class; it is returned.
 
     Example:
         >>> import enum
@@ -477,8 +444,7 @@ def register_static(cls: T) -> T:
 def static(**kwargs: Any) -> Any:
     """A field of a dataclass that belongs to the structure: see `register_dataclass`.
 
-    Args:
-        **kwargs: As of `dataclasses.field`.
+    Args: **kwargs: As of `dataclasses.field`.
 
     Example:
         >>> from dataclasses import dataclass

@@ -25,6 +25,7 @@ import shutil
 import sys
 import warnings
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,11 @@ import funcgrad as fg
 from docs.tools import drawings, gallery, overview
 from docs.tools.names import Name, all_names, described_as, undescribed
 from tests.distributed import launching
-from tests.test_docs import DOCTEST_FLAGS, Checker
+from tests.test_docs import DOCTEST_FLAGS, Checker, modules
 
 ROOT = Path(__file__).parents[1]
+
+SHORT = re.compile(r"^(Args|Returns|Raises|Example): \S", re.MULTILINE)
 
 NO_EXAMPLE = {"funcgrad.data.mnist"}
 """What reads files that are not here."""
@@ -89,6 +92,15 @@ def test_no_internal_name_has_an_entry():
 def test_every_parameter_is_described():
     found = {name.path: undescribed(name) for name in DESCRIBED}
     assert {path: missing for path, missing in found.items() if missing} == {}
+
+
+def test_sections_are_shown_in_full():
+    """In sources, those of one line may stand behind their headings."""
+    assert [n.path for n in all_names() if n.is_ours and SHORT.search(n.documentation)] == []
+    for module in map(importlib.import_module, modules()):
+        for name, function in vars(module).items():
+            if isinstance(function, FunctionType) and function.__module__ == module.__name__:
+                assert "\n    Example: " not in (function.__doc__ or ""), name
 
 
 def test_every_name_has_an_executed_example():

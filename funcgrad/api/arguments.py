@@ -211,8 +211,7 @@ class Owner:
 
     Rules return views and may return one array twice; NumPy users write into their arrays.
 
-    Args:
-        inputs: Values whose memory must not be shared.
+    Args: inputs: Values whose memory must not be shared.
     """
 
     def __init__(self, inputs: Sequence[Any] = ()) -> None:

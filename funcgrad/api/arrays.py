@@ -33,13 +33,8 @@ _Anything: Any = Any if TYPE_CHECKING else object
 class Array(_Anything, metaclass=_ArrayType):
     """Common type of arrays and traced values, for annotations and ``isinstance``.
 
-    Raises:
-        TypeError: If it is called: arrays are made by NumPy or `funcgrad.numpy`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> isinstance(np.ones(3), fg.Array), isinstance([1.0], fg.Array)
-        (True, False)
+    Raises: TypeError: If it is called: arrays are made by NumPy or `funcgrad.numpy`.
+    Example: isinstance(np.ones(3), fg.Array), isinstance([1.0], fg.Array) -> (True, False)
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Array:
@@ -49,16 +44,9 @@ class Array(_Anything, metaclass=_ArrayType):
 def block_until_ready(x: Any) -> Any:
     """The argument: results are ready when a call returns.
 
-    Args:
-        x: A pytree.
-
-    Returns:
-        The same pytree.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.block_until_ready(fg.jit(lambda x: x + 1)(1.0)))
-        2.0
+    Args: x: A pytree.
+    Returns: The same pytree.
+    Example: print(fg.block_until_ready(fg.jit(lambda x: x + 1)(1.0))) -> 2.0
     """
     return x
 
@@ -74,18 +62,12 @@ def device_put(
         src: Likewise.
         donate: Of no effect.
         may_alias: Of no effect.
-
-    Returns:
-        The pytree with an array for every leaf; arrays stay the same objects.
+    Returns: The pytree with an array for every leaf; arrays stay the same objects.
 
     Raises:
         ArgumentError: If another device is given.
         DtypeError: If a leaf is neither an array nor a number.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.device_put([1.0, 2])
-        [array(1.), array(2)]
+    Example: fg.device_put([1.0, 2]) -> [array(1.), array(2)]
     """
     check_placement("device_put", device=device, src=src)
     return map_values(_as_array, x)
@@ -94,16 +76,9 @@ def device_put(
 def device_get(x: Any) -> Any:
     """The leaves of a pytree as arrays; see `device_put`.
 
-    Args:
-        x: A pytree of arrays and numbers.
-
-    Returns:
-        The pytree with an array for every leaf.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.device_get({"a": 1.0})
-        {'a': array(1.)}
+    Args: x: A pytree of arrays and numbers.
+    Returns: The pytree with an array for every leaf.
+    Example: fg.device_get({"a": 1.0}) -> {'a': array(1.)}
     """
     return device_put(x)
 
@@ -126,19 +101,12 @@ def effects_barrier() -> None:
 def typeof(x: Any) -> ShapedArray:
     """Abstract value of a value: its shape, its dtype, and whether it is weak.
 
-    Args:
-        x: An array, a number or a traced value.
+    Args: x: An array, a number or a traced value.
 
     Returns:
         Its type, with the attributes ``shape``, ``dtype``, ``weak_type``, ``ndim`` and ``size``.
-
-    Raises:
-        DtypeError: If it is nothing of these.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.typeof(np.ones((2, 3), np.float32)), fg.typeof(1.0))
-        f32[2,3] ~f64[]
+    Raises: DtypeError: If it is nothing of these.
+    Example: print(fg.typeof(np.ones((2, 3), np.float32)), fg.typeof(1.0)) -> f32[2,3] ~f64[]
     """
     if isinstance(x, HoldsArray):
         return ShapedArray(x.shape, x.dtype)
@@ -151,11 +119,8 @@ def named_scope(name: str) -> Iterator[None]:
 
     Blocks nest. A function can be decorated with it.
 
-    Args:
-        name: The name.
-
-    Raises:
-        ArgumentError: If the name is not a text.
+    Args: name: The name.
+    Raises: ArgumentError: If the name is not a text.
 
     Example:
         >>> import numpy as np, funcgrad as fg

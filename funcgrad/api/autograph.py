@@ -30,11 +30,8 @@ def autograph(fun: F) -> F:
       has one behind both arms; behind a loop, if it had one before.
     - Functions that it calls are not rewritten: decorate them as well.
 
-    Args:
-        fun: A function that is defined by ``def``, in a file. Other decorators come above.
-
-    Returns:
-        A function of the same arguments.
+    Args: fun: A function that is defined by ``def``, in a file. Other decorators come above.
+    Returns: A function of the same arguments.
 
     Raises:
         ArgumentError: If the source is not at hand, or the function is a generator or a coroutine.

@@ -67,8 +67,7 @@ class Background(Generic[T]):
     def result(self) -> T | None:
         """Result of the computation; ``None`` while it is not there yet.
 
-        Raises:
-            BaseException: What the computation raised, at every call.
+        Raises: BaseException: What the computation raised, at every call.
         """
         outcome = self._outcome
         if outcome.error is not None:

@@ -397,8 +397,7 @@ def _content(cell: CellType) -> Any:
 class _Traced:
     """A statement whose condition is traced.
 
-    Args:
-        state: Its variables.
+    Args: state: Its variables.
     """
 
     word = ""
@@ -478,9 +477,7 @@ class _Traced:
         Args:
             values: Those of the variables.
             contents: Those of the arrays that arms may change.
-
-        Returns:
-            What gives the arrays that the arm has changed.
+        Returns: What gives the arrays that the arm has changed.
         """
         with in_current_trace(self.roots, contents) as changed:
             self.state.write(values)

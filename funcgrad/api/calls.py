@@ -75,9 +75,7 @@ def call_path(
         out_tree: Structure of the result.
         around: What the function reads around it; where that is to be looked at, it gives `MISS`.
         of_kind: The arrays that it takes and gives; ndarrays and NumPy's scalars by default.
-
-    Returns:
-        A function of the tuple of positional arguments.
+    Returns: A function of the tuple of positional arguments.
     """
     writer = _Writer(executable, of_kind)
     if around is not None:

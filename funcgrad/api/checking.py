@@ -88,8 +88,7 @@ class Error:
 
         In a function that is traced this is a check, as by `check_error`.
 
-        Raises:
-            FailedCheckError: With the message.
+        Raises: FailedCheckError: With the message.
         """
         if not self._sites:
             return
@@ -230,9 +229,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         *fmt_args: Arrays or numbers for the gaps, or pytrees of them.
         debug: Whether to do nothing outside of `checkify`, as `debug_check`.
         **fmt_kwargs: The same for gaps with names.
-
-    Raises:
-        FailedCheckError: If it does not hold, where that is known.
+    Raises: FailedCheckError: If it does not hold, where that is known.
 
     Example:
         >>> from funcgrad import checkify
@@ -305,11 +302,8 @@ def _refuse_message(site: Site, error: Exception) -> NoReturn:
 def check_error(error: Error) -> None:
     """Demand that nothing is wrong: an `Error` of a function made by `checkify` is a check again.
 
-    Args:
-        error: The error.
-
-    Raises:
-        FailedCheckError: With its message, where values are known; see `check`.
+    Args: error: The error.
+    Raises: FailedCheckError: With its message, where values are known; see `check`.
 
     Example:
         >>> from funcgrad import checkify

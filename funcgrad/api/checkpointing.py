@@ -241,9 +241,7 @@ def checkpoint_sequential(
         functions: The first one is applied first, each to the result of the one before.
         segments: How many checkpoints there are.
         policy: As for `checkpoint`.
-
-    Returns:
-        A function of one argument, an array or a pytree.
+    Returns: A function of one argument, an array or a pytree.
 
     Source:
         Chen et al., Training deep nets with sublinear memory cost, arXiv:1604.06174, section 4.
@@ -362,9 +360,7 @@ def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> Residuals:
         f: Function of arrays or pytrees.
         *args: Arguments, or `ShapeDtypeStruct`. All floating ones are differentiated.
         **kwargs: Keyword arguments, likewise.
-
-    Returns:
-        A list of `Residual`, with the attributes ``nbytes`` and ``without_effect``.
+    Returns: A list of `Residual`, with the attributes ``nbytes`` and ``without_effect``.
 
     Example:
         >>> import numpy as np, funcgrad as fg

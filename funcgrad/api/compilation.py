@@ -293,11 +293,7 @@ class Jitted(MadeOf):
 
     Attributes:
         kind: The class of arrays that it takes as they are, and gives.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> isinstance(fg.jit(np.sin), fg.stages.Wrapped)
-        True
+    Example: isinstance(fg.jit(np.sin), fg.stages.Wrapped) -> True
     """
 
     kind: type[np.ndarray] = np.ndarray
@@ -818,8 +814,7 @@ class _Call:
     def check_values(self) -> bool:
         """Raise for leaves that have a type but cannot be computed with.
 
-        Returns:
-            Whether there are cells.
+        Returns: Whether there are cells.
         """
         has_cells = False
         for i, leaf in enumerate(self.leaves):
@@ -937,10 +932,7 @@ _PICKLE_THE_FUNCTION = (
 class Traced(BelongsToProcess):
     """A function traced for given types, the first stage: the result of ``jit(f).trace``.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> isinstance(fg.jit(np.sin).trace(1.0), fg.stages.Traced)
-        True
+    Example: isinstance(fg.jit(np.sin).trace(1.0), fg.stages.Traced) -> True
     """
 
     called = "a traced function"
@@ -1043,10 +1035,7 @@ class _Kernels(BelongsToProcess):
 class Lowered(_Kernels):
     """A traced function as kernels, the second stage of compilation: the result of ``lower``.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> isinstance(fg.jit(np.sin).lower(1.0), fg.stages.Lowered)
-        True
+    Example: isinstance(fg.jit(np.sin).lower(1.0), fg.stages.Lowered) -> True
     """
 
     called = "a lowered function"
@@ -1054,8 +1043,7 @@ class Lowered(_Kernels):
     def compile(self, compiler_options: Any = None) -> Compiled:
         """Go on to the executable.
 
-        Args:
-            compiler_options: Accepted for JAX, whose options are those of XLA.
+        Args: compiler_options: Accepted for JAX, whose options are those of XLA.
         """
         return Compiled(self._staged, self._executable)
 
@@ -1063,10 +1051,7 @@ class Lowered(_Kernels):
 class Compiled(_Kernels):
     """A function compiled for given types: the result of ``compile``.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> isinstance(fg.jit(np.sin).lower(1.0).compile(), fg.stages.Compiled)
-        True
+    Example: isinstance(fg.jit(np.sin).lower(1.0).compile(), fg.stages.Compiled) -> True
     """
 
     called = "a compiled function"

@@ -25,15 +25,12 @@ _LIBRARIES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OM
 def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     """Show versions, processor and settings, for reports of defects and of slow functions.
 
-    Args:
-        mode: ``"stdout"`` to print, as by default; ``"dicts"`` to return it.
+    Args: mode: ``"stdout"`` to print, as by default; ``"dicts"`` to return it.
 
     Returns:
         With ``"dicts"``, a dict of sections: ``"versions"``, ``"processor"``, ``"threads"``,
         ``"matrix products"``, ``"cache"`` and ``"environment"``.
-
-    Raises:
-        ArgumentError: If ``mode`` is neither of both.
+    Raises: ArgumentError: If ``mode`` is neither of both.
 
     Example:
         >>> import funcgrad as fg
@@ -53,16 +50,9 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
 def print_environment_info(return_string: bool = False) -> str | None:
     """Print the text of `show_config`, under JAX's name for it.
 
-    Args:
-        return_string: Whether to return the text instead.
-
-    Returns:
-        The text, or ``None`` where it is printed.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> "numpy" in fg.print_environment_info(return_string=True)
-        True
+    Args: return_string: Whether to return the text instead.
+    Returns: The text, or ``None`` where it is printed.
+    Example: "numpy" in fg.print_environment_info(return_string=True) -> True
     """
     text = "\n".join(_lines(_config()))
     if return_string:

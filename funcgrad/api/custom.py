@@ -80,9 +80,7 @@ class CustomFunction(HoldsFunctions, Travels):
                 argument. Arguments of ``nondiff_argnums`` come in front, one by one. The tangent
                 must be linear in the tangents. Integer arguments have ``float0`` tangents.
             symbolic_zeros: Whether zero tangents arrive as `SymbolicZero` instead of zeros.
-
-        Returns:
-            ``jvp``, so that this is a decorator.
+        Returns: ``jvp``, so that this is a decorator.
         """
         self._check_rule(jvp, "defjvp")
         self.rules.jvp = jvp
@@ -160,9 +158,7 @@ class CustomFunction(HoldsFunctions, Travels):
             vmap_rule: ``rule(axis_size, in_batched, *args) -> (value, out_batched)``. Arguments
                 have the mapped axis in front where ``in_batched``, a list of pytrees of bools like
                 the arguments, says so; ``out_batched`` says the same of the value.
-
-        Returns:
-            ``vmap_rule``, so that this is a decorator.
+        Returns: ``vmap_rule``, so that this is a decorator.
         """
         self._check_rule(vmap_rule, "def_vmap")
         self.rules.vmap = vmap_rule
@@ -279,8 +275,7 @@ class custom_vmap(CustomFunction):
     batching rule where they are mapped: in ``vmap(grad(f))`` and in ``jacfwd(f)`` too. The backward
     pass evaluates the function once more.
 
-    Args:
-        fun: Function of arrays or pytrees. Keyword arguments are resolved to positions.
+    Args: fun: Function of arrays or pytrees. Keyword arguments are resolved to positions.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -304,11 +299,8 @@ class custom_vmap(CustomFunction):
 def sequential_vmap(f: Function) -> custom_vmap:
     """A function that is mapped one example after the other, in a loop.
 
-    Args:
-        f: Function of arrays or pytrees.
-
-    Returns:
-        A function of the same arguments; `vmap` of it is `lax.map` of it.
+    Args: f: Function of arrays or pytrees.
+    Returns: A function of the same arguments; `vmap` of it is `lax.map` of it.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -384,9 +376,7 @@ def custom_gradient(fun: Function) -> Function:
         fun: Returns a pair: the value, and a function from its cotangent to the cotangent of the
             argument, or to a tuple with one for every argument. That function may close over
             anything that ``fun`` computed.
-
-    Returns:
-        A function that returns the value alone, with the given derivative.
+    Returns: A function that returns the value alone, with the given derivative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -438,9 +428,7 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, list[A
     Args:
         fun: Function of arrays or pytrees.
         *example_args: Arguments, of the types that it will be called with.
-
-    Returns:
-        A function that takes the values after its other arguments, and the list of them.
+    Returns: A function that takes the values after its other arguments, and the list of them.
 
     Example:
         >>> import numpy as np, funcgrad as fg

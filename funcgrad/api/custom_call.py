@@ -99,11 +99,8 @@ class CustomVJPPrimal:
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
     """The arguments of a forward rule made with ``symbolic_zeros=True``, as of any other rule.
 
-    Args:
-        tree: Pytree with a `CustomVJPPrimal` for every array.
-
-    Returns:
-        The pytree with their values.
+    Args: tree: Pytree with a `CustomVJPPrimal` for every array.
+    Returns: The pytree with their values.
 
     Example:
         >>> from funcgrad.custom_derivatives import CustomVJPPrimal, custom_vjp_primal_tree_values
@@ -339,8 +336,7 @@ class Call(KeepsTracers):
 class _Residuals(KeepsTracers):
     """Residuals that ``fwd`` hands to ``bwd``: values, and functions that close over values.
 
-    Args:
-        tree: Any pytree.
+    Args: tree: Any pytree.
     """
 
     def __init__(self, tree: Any) -> None:

@@ -87,9 +87,7 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
         *args: Pytrees of arrays and of other objects.
         ordered: Accepted for compatibility; lines are always printed in program order.
         **kwargs: Likewise.
-
-    Raises:
-        ArgumentError: If the format string and the arguments do not fit together.
+    Raises: ArgumentError: If the format string and the arguments do not fit together.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -186,9 +184,7 @@ def pure_callback(
             1 where they are not mapped; ``"broadcast_all"`` with that axis at full length;
             ``"legacy_vectorized"`` with the axis on mapped arguments only.
         **kwargs: Likewise.
-
-    Returns:
-        A pytree of arrays of the promised types.
+    Returns: A pytree of arrays of the promised types.
 
     Raises:
         ShapeError: When it runs, if a result has another shape than promised.
@@ -225,9 +221,7 @@ def io_callback(
         *args: Pytrees of arrays.
         ordered: Accepted for compatibility; callbacks always run in program order.
         **kwargs: Likewise.
-
-    Returns:
-        A pytree of arrays of the promised types.
+    Returns: A pytree of arrays of the promised types.
 
     Raises:
         ShapeError: When it runs, if a result has another shape than promised.
@@ -304,11 +298,8 @@ def debug_nans(enable: bool = True) -> Iterator[None]:
 
     The environment variable ``FUNCGRAD_DEBUG_NANS=1`` does the same for a whole process.
 
-    Args:
-        enable: Whether to look for NaNs.
-
-    Raises:
-        NonFiniteError: In the block; a `FloatingPointError`.
+    Args: enable: Whether to look for NaNs.
+    Raises: NonFiniteError: In the block; a `FloatingPointError`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -332,11 +323,8 @@ def debug_infs(enable: bool = True) -> Iterator[None]:
 
     The environment variable ``FUNCGRAD_DEBUG_INFS=1`` does the same for a whole process.
 
-    Args:
-        enable: Whether to look for infinities.
-
-    Raises:
-        NonFiniteError: In the block; a `FloatingPointError`.
+    Args: enable: Whether to look for infinities.
+    Raises: NonFiniteError: In the block; a `FloatingPointError`.
 
     Example:
         >>> import numpy as np, funcgrad as fg

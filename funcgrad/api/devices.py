@@ -13,16 +13,9 @@ from funcgrad.errors import ArgumentError
 def devices(backend: str | None = None) -> list[Device]:
     """The one device there is: the processor.
 
-    Args:
-        backend: ``"cpu"``, if anything.
-
-    Raises:
-        ArgumentError: If it is another.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.devices()
-        [CpuDevice(id=0)]
+    Args: backend: ``"cpu"``, if anything.
+    Raises: ArgumentError: If it is another.
+    Example: fg.devices() -> [CpuDevice(id=0)]
     """
     if backend not in (None, "cpu"):
         raise ArgumentError(f"devices: there is one platform, 'cpu', got {backend!r}.")
@@ -38,11 +31,7 @@ def local_devices(
         process_index: Without effect.
         backend: Without effect.
         host_id: Without effect.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.local_devices()
-        [CpuDevice(id=0)]
+    Example: fg.local_devices() -> [CpuDevice(id=0)]
     """
     return devices(backend)
 
@@ -50,13 +39,8 @@ def local_devices(
 def device_count(backend: str | None = None) -> int:
     """How many devices there are: 1.
 
-    Args:
-        backend: Ignored: there is one.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.device_count()
-        1
+    Args: backend: Ignored: there is one.
+    Example: fg.device_count() -> 1
     """
     return len(devices(backend))
 
@@ -64,13 +48,8 @@ def device_count(backend: str | None = None) -> int:
 def local_device_count(backend: str | None = None) -> int:
     """How many devices there are: 1.
 
-    Args:
-        backend: Ignored: there is one.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.local_device_count()
-        1
+    Args: backend: Ignored: there is one.
+    Example: fg.local_device_count() -> 1
     """
     return len(devices(backend))
 
@@ -78,10 +57,7 @@ def local_device_count(backend: str | None = None) -> int:
 def default_backend() -> str:
     """The name of the platform: ``"cpu"``.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.default_backend()
-        'cpu'
+    Example: fg.default_backend() -> 'cpu'
     """
     return CPU.platform
 
@@ -89,13 +65,8 @@ def default_backend() -> str:
 def process_index(backend: str | None = None) -> int:
     """The number of this process among those of a program: 0.
 
-    Args:
-        backend: Ignored: there is one.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.process_index()
-        0
+    Args: backend: Ignored: there is one.
+    Example: fg.process_index() -> 0
     """
     return 0
 
@@ -103,13 +74,8 @@ def process_index(backend: str | None = None) -> int:
 def process_count(backend: str | None = None) -> int:
     """How many processes a program has: 1.
 
-    Args:
-        backend: Ignored: there is one.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.process_count()
-        1
+    Args: backend: Ignored: there is one.
+    Example: fg.process_count() -> 1
     """
     return 1
 
@@ -117,13 +83,8 @@ def process_count(backend: str | None = None) -> int:
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of all processes of a program.
 
-    Args:
-        backend: Ignored: there is one.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.process_indices()
-        [0]
+    Args: backend: Ignored: there is one.
+    Example: fg.process_indices() -> [0]
     """
     return [0]
 
@@ -132,11 +93,8 @@ def process_indices(backend: str | None = None) -> list[int]:
 def default_device(device: Any) -> Iterator[None]:
     """A block whose arrays lie on a device: the processor.
 
-    Args:
-        device: ``None``, ``"cpu"``, or one of `devices`.
-
-    Raises:
-        ArgumentError: If it is another.
+    Args: device: ``None``, ``"cpu"``, or one of `devices`.
+    Raises: ArgumentError: If it is another.
 
     Example:
         >>> import funcgrad as fg

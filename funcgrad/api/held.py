@@ -80,8 +80,7 @@ def attribute(name: str, values: Mapping[str, Any]) -> Attribute | None:
 def containers(values: Iterable[tuple[str, Any]]) -> list[tuple[str, Any, Any]]:
     """The lists, dictionaries and sets among values and in each other, with copies of them.
 
-    Args:
-        values: What they are called, and the values.
+    Args: values: What they are called, and the values.
     """
     found: dict[int, tuple[str, Any, Any]] = {}
     pending = list(values)
@@ -113,8 +112,7 @@ def changed_items(name: str, owner: Any, before: Any) -> list[Item] | None:
 def items(containers: Iterable[tuple[str, Any, Any]]) -> Iterator[Item]:
     """The items of lists and dictionaries.
 
-    Args:
-        containers: As of `containers`.
+    Args: containers: As of `containers`.
     """
     for name, owner, _ in containers:
         if not isinstance(owner, set):

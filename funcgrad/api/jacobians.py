@@ -64,11 +64,7 @@ def jacfwd(
     Raises:
         ArgumentError: If a pattern that was given misses an entry.
         ShapeError: If it has another shape than the derivative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.jacfwd(lambda x: np.array([1.0, 2.0]) * x)(3.0)
-        array([1., 2.])
+    Example: fg.jacfwd(lambda x: np.array([1.0, 2.0]) * x)(3.0) -> array([1., 2.])
     """
     check_callable(fun, "jacfwd")
     options = {"argnums": argnums, "has_aux": has_aux, "holomorphic": holomorphic}

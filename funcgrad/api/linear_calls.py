@@ -24,9 +24,7 @@ def linear_call(
         fun_transpose: ``fun_transpose(residuals, cotangent)``, the cotangent of ``x``.
         residual_args: What both may use: a pytree of arrays.
         linear_args: The argument ``x``: a pytree of arrays.
-
-    Returns:
-        ``fun(residual_args, linear_args)``.
+    Returns: ``fun(residual_args, linear_args)``.
 
     Raises:
         TreeError: On differentiation, if the transpose returns another structure than ``x`` has.

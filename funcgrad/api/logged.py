@@ -20,9 +20,7 @@ def debug_log(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> Non
         *args: Pytrees of arrays and of other objects.
         ordered: Accepted for compatibility; lines are always written in program order.
         **kwargs: Likewise.
-
-    Raises:
-        ArgumentError: If the format string and the arguments do not fit together.
+    Raises: ArgumentError: If the format string and the arguments do not fit together.
 
     Example:
         >>> import funcgrad as fg

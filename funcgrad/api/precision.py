@@ -18,8 +18,7 @@ def numpy_dtype_promotion(mode: str) -> Iterator[None]:
     block. Python's numbers take the dtype of what they meet, so they are no error as long as they
     do not change it.
 
-    Args:
-        mode: ``"strict"`` or ``"standard"``.
+    Args: mode: ``"strict"`` or ``"standard"``.
 
     Raises:
         ArgumentError: If the mode is another.
@@ -51,8 +50,7 @@ def numpy_rank_promotion(new_val: str = "allow") -> Iterator[None]:
     those of `funcgrad.numpy`. What NumPy itself computes of its own arrays is not seen. Operands
     without axes always broadcast. Functions compiled by `jit` are traced anew for the block.
 
-    Args:
-        new_val: ``"raise"`` or ``"allow"``.
+    Args: new_val: ``"raise"`` or ``"allow"``.
 
     Raises:
         ArgumentError: If it is another.

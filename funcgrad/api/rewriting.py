@@ -51,9 +51,7 @@ def rewritten(function: FunctionType, runtime: ModuleType) -> FunctionType:
     Args:
         function: Made by ``def``.
         runtime: The module that is called.
-
-    Raises:
-        ArgumentError: If there is no source, or it holds what cannot be rewritten.
+    Raises: ArgumentError: If there is no source, or it holds what cannot be rewritten.
     """
     code = function.__code__
     node = _definition(function)

@@ -32,11 +32,7 @@ class SymbolicZero:
     Args:
         shape: Shape of the tangent, or its type.
         dtype: Its dtype; ``float0`` for integers and bools. Not given beside a type.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.SymbolicZero((3,), np.float64).shape
-        (3,)
+    Example: fg.SymbolicZero((3,), np.float64).shape -> (3,)
     """
 
     __slots__ = ("dtype", "shape")
@@ -153,8 +149,7 @@ class ResultType:
 
     The first result that is seen fixes them.
 
-    Args:
-        name: Name of the function.
+    Args: name: Name of the function.
 
     Attributes:
         tree: The structure.

@@ -117,9 +117,7 @@ class Config:
             name: Its name in JAX, such as ``"jax_debug_nans"``; or ``"out_of_bounds"``, for
                 ``"raise"`` or, as in JAX, ``"clamp"``, in all threads.
             value: Its value.
-
-        Raises:
-            ArgumentError: If there is no such flag here, or it does not take the value.
+        Raises: ArgumentError: If there is no such flag here, or it does not take the value.
 
         Example:
             >>> import funcgrad as fg
@@ -180,8 +178,7 @@ class Config:
     def read(self, name: str) -> Any:
         """The value of a flag.
 
-        Raises:
-            ArgumentError: If there is none of that name.
+        Raises: ArgumentError: If there is none of that name.
         """
         if name == "out_of_bounds":
             return INDEX_RULE.name
@@ -231,11 +228,8 @@ def _block(name: str, value: Any) -> Iterator[None]:
 def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
     """A block with 64 bits, as they are always there.
 
-    Args:
-        new_val: True.
-
-    Raises:
-        ArgumentError: When the block is entered, if it is False.
+    Args: new_val: True.
+    Raises: ArgumentError: When the block is entered, if it is False.
 
     Example:
         >>> import funcgrad as fg
@@ -249,8 +243,7 @@ def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
 def default_matmul_precision(new_val: Any = None) -> AbstractContextManager[None]:
     """A block whose products have a precision: always the full one of their dtype.
 
-    Args:
-        new_val: A name of a precision; it changes nothing.
+    Args: new_val: A name of a precision; it changes nothing.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -264,8 +257,7 @@ def default_matmul_precision(new_val: Any = None) -> AbstractContextManager[None
 def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
     """A block for programs that ask JAX to log: the environment variable FUNCGRAD_DEBUG does it.
 
-    Args:
-        new_val: Changes nothing; `jit` counts its compilations in ``f.cache_info()``.
+    Args: new_val: Changes nothing; `jit` counts its compilations in ``f.cache_info()``.
 
     Example:
         >>> import funcgrad as fg

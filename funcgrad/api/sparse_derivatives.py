@@ -469,9 +469,7 @@ def hessian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functio
     Args:
         fun: Maps arrays, or pytrees of them, to a scalar.
         argnums: Position, or positions, of the arguments to differentiate.
-
-    Returns:
-        As of `jacobian_sparsity`.
+    Returns: As of `jacobian_sparsity`.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -47,11 +47,8 @@ class ShapeDtypeStruct:
         dtype: Anything that NumPy accepts as a dtype, or the dtype of an array of keys.
         sharding: Accepted for JAX: there is one device, on which arrays lie undivided.
         weak_type: Whether the array promotes as a Python scalar.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.ShapeDtypeStruct((2, 3), np.float32)
-        ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    Example: fg.ShapeDtypeStruct((2, 3), np.float32)
+        -> ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
     __slots__ = ("dtype", "shape", "weak_type")
@@ -83,26 +80,18 @@ class ShapeDtypeStruct:
     def like(cls, x: Any) -> ShapeDtypeStruct:
         """The shape and dtype of an array.
 
-        Args:
-            x: The array.
-
-        Example:
-            >>> import numpy as np, funcgrad as fg
-            >>> fg.ShapeDtypeStruct.like(np.eye(2))
-            ShapeDtypeStruct(shape=(2, 2), dtype=float64)
+        Args: x: The array.
+        Example: fg.ShapeDtypeStruct.like(np.eye(2))
+            -> ShapeDtypeStruct(shape=(2, 2), dtype=float64)
         """
         return cls(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """A copy that differs.
 
-        Args:
-            **changes: Arguments of the class.
-
-        Example:
-            >>> import numpy as np, funcgrad as fg
-            >>> fg.ShapeDtypeStruct((2, 3), np.float32).update(shape=(6,))
-            ShapeDtypeStruct(shape=(6,), dtype=float32)
+        Args: **changes: Arguments of the class.
+        Example: fg.ShapeDtypeStruct((2, 3), np.float32).update(shape=(6,))
+            -> ShapeDtypeStruct(shape=(6,), dtype=float32)
         """
         known = {name: getattr(self, name) for name in ShapeDtypeStruct.__slots__}
         return type(self)(**known | changes)
@@ -188,11 +177,7 @@ class ClosedJaxpr:
     Attributes:
         program: The program.
         consts: Values of its leading inputs.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> isinstance(fg.make_jaxpr(np.sin)(1.0), fg.ClosedJaxpr)
-        True
+    Example: isinstance(fg.make_jaxpr(np.sin)(1.0), fg.ClosedJaxpr) -> True
     """
 
     def __init__(self, program: Program, consts: Sequence[Any]) -> None:
@@ -440,14 +425,9 @@ def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
         fun: Function of arrays or pytrees.
         *args: Arguments: arrays or `ShapeDtypeStruct`.
         **kwargs: Keyword arguments, likewise.
-
-    Returns:
-        A pytree like the result, of `ShapeDtypeStruct`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.eval_shape(np.dot, np.ones((2, 3)), np.ones((3, 4)))
-        ShapeDtypeStruct(shape=(2, 4), dtype=float64)
+    Returns: A pytree like the result, of `ShapeDtypeStruct`.
+    Example: fg.eval_shape(np.dot, np.ones((2, 3)), np.ones((3, 4)))
+        -> ShapeDtypeStruct(shape=(2, 4), dtype=float64)
     """
     check_callable(fun, "eval_shape")
     with using_trace(EVAL):

@@ -41,17 +41,9 @@ def vmap(
             do not depend on mapped arguments, or a pytree prefix of the result.
         axis_name: Name of the mapped axis.
         axis_size: Length of the mapped axis; needed only if no argument is mapped.
-
-    Returns:
-        The mapped function.
-
-    Raises:
-        ShapeError: If mapped axes differ in length or do not exist.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.vmap(np.dot, in_axes=(0, None))(np.eye(2), np.array([3.0, 4.0]))
-        array([3., 4.])
+    Returns: The mapped function.
+    Raises: ShapeError: If mapped axes differ in length or do not exist.
+    Example: fg.vmap(np.dot, in_axes=(0, None))(np.eye(2), np.array([3.0, 4.0])) -> array([3., 4.])
     """
     arguments.check_callable(fun, "vmap")
     if isinstance(in_axes, list):

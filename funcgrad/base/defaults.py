@@ -18,9 +18,7 @@ def only_defaults(function: str, **given: Any) -> None:
     Args:
         function: How messages call the function.
         given: Values of parameters whose default is None or False.
-
-    Raises:
-        ArgumentError: If one of them is neither.
+    Raises: ArgumentError: If one of them is neither.
     """
     for name, value in given.items():
         if value is not None and value is not False:

@@ -185,8 +185,7 @@ _WHEN_COMPILED = [name for name, variable in VARIABLES.items() if variable.read 
 def text(name: str) -> str | None:
     """Return the value of a variable without blanks around it; ``None`` where it is not set.
 
-    Args:
-        name: One of `VARIABLES`.
+    Args: name: One of `VARIABLES`.
     """
     assert name in VARIABLES
     found = os.environ.get(name)
@@ -201,8 +200,7 @@ def when_compiled() -> tuple[str | None, ...]:
 def of_jax(name: str) -> str:
     """The value of a variable that JAX reads, for programs that import it; empty if it is not set.
 
-    Args:
-        name: Its name, which begins with ``JAX_`` or ``XLA_``.
+    Args: name: Its name, which begins with ``JAX_`` or ``XLA_``.
     """
     assert name.startswith(("JAX_", "XLA_"))
     return os.environ.get(name, "")
@@ -211,8 +209,7 @@ def of_jax(name: str) -> str:
 def is_on(name: str) -> bool:
     """Whether a switch is on: set to anything but 0.
 
-    Args:
-        name: One of `VARIABLES`.
+    Args: name: One of `VARIABLES`.
     """
     return (text(name) or VARIABLES[name].default) != "0"
 

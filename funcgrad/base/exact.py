@@ -32,8 +32,7 @@ _GENERATED = ("<string>", records.__file__)
 def exact_key(value: Any) -> Hashable:
     """A key that is equal for values of one type and the same bits.
 
-    Args:
-        value: Anything. What has no hash counts as it is now.
+    Args: value: Anything. What has no hash counts as it is now.
     """
     kind: type = type(value)
     return _key_maker(kind)(value)
@@ -123,8 +122,7 @@ def is_same(a: Any, b: Any) -> bool:
 class Compared:
     """A value that has ``==`` but no hash.
 
-    Args:
-        value: The value.
+    Args: value: The value.
     """
 
     __slots__ = ("value",)

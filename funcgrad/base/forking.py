@@ -55,9 +55,7 @@ def between_forks(function: Callable[..., T], *args: Any) -> T:
     Args:
         function: Releases the interpreter's lock, and calls nothing of Python.
         args: Its arguments.
-
-    Returns:
-        What it returns.
+    Returns: What it returns.
     """
     is_over = threading.Lock()
     is_over.acquire()
@@ -119,8 +117,7 @@ if hasattr(os, "register_at_fork"):
 def in_children(function: Callable[[], Any]) -> None:
     """Call a function in every forked child; Windows has none.
 
-    Args:
-        function: It takes nothing.
+    Args: function: It takes nothing.
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=function)

@@ -40,8 +40,7 @@ class IndexRule:
     def choose(self, name: Any) -> bool:
         """Follow another rule in the whole process; whether that changes anything.
 
-        Raises:
-            ArgumentError: If there is no such rule.
+        Raises: ArgumentError: If there is no such rule.
         """
         if name not in (RAISE, CLAMP):
             raise ArgumentError(f'out_of_bounds is "{RAISE}" or "{CLAMP}", not {name!r}.')

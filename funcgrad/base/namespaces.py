@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from funcgrad.base.imports import load
+from funcgrad.base.signatures import write_out
 
 _ONE_MACHINE = "funcgrad computes on the processor it runs on, with NumPy arrays; "
 _SHARDS = (
@@ -113,8 +114,7 @@ def counterpart(path: str) -> str | None:
 
     Names of ours that stand for their own functions do not count: those take no traced values.
 
-    Args:
-        path: Such as ``scipy.special.logsumexp``.
+    Args: path: Such as ``scipy.special.logsumexp``.
     """
     found = _same_name(path)
     return None if found is None or _is_host_function(*found) else f"{found[0].__name__}.{found[1]}"
@@ -123,8 +123,7 @@ def counterpart(path: str) -> str | None:
 def is_host_function(path: str) -> bool:
     """Whether a function of NumPy or SciPy has our name and takes known values only.
 
-    Args:
-        path: Such as ``scipy.stats.kstest``.
+    Args: path: Such as ``scipy.stats.kstest``.
     """
     found = _same_name(path)
     return found is not None and _is_host_function(*found)
@@ -180,6 +179,7 @@ def _present(module: ModuleType) -> None:
             if home is None:
                 return load(path)
             found = vars(module)[name] = getattr(load(home), name)
+            write_out(found)
             return found
         elsewhere = _ELSEWHERE.get(f"{module.__name__}.{name}")
         if elsewhere is not None:
@@ -193,6 +193,8 @@ def _present(module: ModuleType) -> None:
 
     # Not written into the modules: type checkers would accept every name there.
     vars(module).update(__dir__=__dir__, __getattr__=__getattr__)
+    for name in module.__all__:
+        write_out(vars(module).get(name))
 
 
 def _hint(module: ModuleType, name: str) -> str:

@@ -14,10 +14,7 @@ from funcgrad.errors import ArgumentError
 class Device:
     """The processor, as JAX's programs ask about a device.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.Device().platform
-        'cpu'
+    Example: fg.Device().platform -> 'cpu'
     """
 
     platform = "cpu"
@@ -49,9 +46,7 @@ def check_placement(name: str, **given: Any) -> None:
     Args:
         name: The public function.
         **given: The keywords and what they were given.
-
-    Raises:
-        ArgumentError: If one is neither ``None`` nor the processor.
+    Raises: ArgumentError: If one is neither ``None`` nor the processor.
     """
     for keyword, value in given.items():
         if not is_cpu(value):

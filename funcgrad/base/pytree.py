@@ -30,10 +30,7 @@ IsLeaf = Callable[[Any], bool] | None
 class SequenceKey:
     """Position in a sequence.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.tree_util.keystr((fg.tree_util.SequenceKey(0),))
-        '[0]'
+    Example: fg.tree_util.keystr((fg.tree_util.SequenceKey(0),)) -> '[0]'
     """
 
     idx: int
@@ -46,10 +43,7 @@ class SequenceKey:
 class DictKey:
     """Key of a dict.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.tree_util.keystr((fg.tree_util.DictKey("a"),))
-        "['a']"
+    Example: fg.tree_util.keystr((fg.tree_util.DictKey("a"),)) -> "['a']"
     """
 
     key: Hashable
@@ -62,10 +56,7 @@ class DictKey:
 class GetAttrKey:
     """Name of an attribute.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.tree_util.keystr((fg.tree_util.GetAttrKey("a"),))
-        '.a'
+    Example: fg.tree_util.keystr((fg.tree_util.GetAttrKey("a"),)) -> '.a'
     """
 
     name: str
@@ -78,10 +69,7 @@ class GetAttrKey:
 class FlattenedIndexKey:
     """Position among the children of a custom node without named keys.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.tree_util.keystr((fg.tree_util.FlattenedIndexKey(0),))
-        '[<flat index 0>]'
+    Example: fg.tree_util.keystr((fg.tree_util.FlattenedIndexKey(0),)) -> '[<flat index 0>]'
     """
 
     key: int
@@ -208,10 +196,7 @@ def _missing(tree: Any) -> Any:
 class PyTreeDef:
     """The result of taking the leaves out of a pytree: its structure.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.tree_util.tree_structure({'a': 1, 'b': 2})
-        PyTreeDef({'a': *, 'b': *})
+    Example: fg.tree_util.tree_structure({'a': 1, 'b': 2}) -> PyTreeDef({'a': *, 'b': *})
     """
 
     __slots__ = (
@@ -341,9 +326,7 @@ class PyTreeDef:
             f_node: Called with what it returned for the children, and the meta of a container.
             f_leaf: Called with each leaf; without one, leaves are passed on.
             leaves: As many as the structure has.
-
-        Returns:
-            What the root became.
+        Returns: What the root became.
         """
 
         def visit(treedef: PyTreeDef, parts: Sequence[Any]) -> Any:
@@ -372,8 +355,7 @@ class PyTreeDef:
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
         """The structure in which a structure stands for every leaf of this one.
 
-        Args:
-            inner: What stands for the leaves.
+        Args: inner: What stands for the leaves.
         """
 
         def join(treedef: PyTreeDef, parts: Sequence[PyTreeDef]) -> PyTreeDef:
@@ -386,8 +368,7 @@ class PyTreeDef:
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """A tree of this structure with the given leaves.
 
-        Raises:
-            TreeError: If the number of leaves is wrong.
+        Raises: TreeError: If the number of leaves is wrong.
         """
         leaves = leaves if isinstance(leaves, list | tuple) else list(leaves)
         if len(leaves) != self.num_leaves:
@@ -472,8 +453,7 @@ class PyTreeDef:
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """The subtrees of ``tree`` at the places of this structure's leaves.
 
-        Raises:
-            TreeError: If this is no prefix of the tree, with the path where they differ.
+        Raises: TreeError: If this is no prefix of the tree, with the path where they differ.
         """
         known = self._taken(tree)
         if known is not None:
@@ -805,9 +785,7 @@ def register_pytree_node(
         flatten_with_keys_func: As ``flatten_func`` with ``(key, child)`` pairs as children.
         is_transient: Whether auxiliary data is rarely the same twice, so that structures need not
             be remembered.
-
-    Raises:
-        TreeError: If the class is registered already.
+    Raises: TreeError: If the class is registered already.
 
     Example:
         >>> from funcgrad import tree_util
@@ -919,9 +897,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
     Args:
         tree: A pytree.
         is_leaf: Tells of subtrees that are to count as leaves.
-
-    Returns:
-        The list of leaves, in a fixed order, and the structure.
+    Returns: The list of leaves, in a fixed order, and the structure.
 
     Example:
         >>> from funcgrad import tree_util
@@ -976,11 +952,8 @@ _SUSPECT = 100
 def _check_endless(containers: Sequence[Any]) -> int:
     """Raise if a container stands inside of itself.
 
-    Args:
-        containers: Containers, each inside of the one before it, from the root.
-
-    Returns:
-        The depth at which to ask again.
+    Args: containers: Containers, each inside of the one before it, from the root.
+    Returns: The depth at which to ask again.
     """
     at: dict[int, int] = {}
     for depth, container in enumerate(containers):
@@ -1032,11 +1005,7 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     Args:
         tree: A pytree.
         is_leaf: Says of a node whether it counts as a leaf.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.tree_util.tree_leaves({"a": 1, "b": (2, 3)})
-        [1, 2, 3]
+    Example: fg.tree_util.tree_leaves({"a": 1, "b": (2, 3)}) -> [1, 2, 3]
     """
     return tree_flatten(tree, is_leaf)[0]
 
@@ -1047,11 +1016,7 @@ def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
     Args:
         tree: A pytree.
         is_leaf: Says of a node whether it counts as a leaf.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.tree_util.tree_structure({"a": 1, "b": (2, 3)})
-        PyTreeDef({'a': *, 'b': (*, *)})
+    Example: fg.tree_util.tree_structure({"a": 1, "b": (2, 3)}) -> PyTreeDef({'a': *, 'b': (*, *)})
     """
     return tree_flatten(tree, is_leaf)[1]
 
@@ -1064,12 +1029,8 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
         tree: Decides the structure.
         *rest: Trees of which ``tree`` is a prefix.
         is_leaf: Tells of subtrees of ``tree`` that are to count as leaves.
-
-    Returns:
-        A tree like ``tree``.
-
-    Raises:
-        TreeError: If a tree does not fit, with the path where it differs.
+    Returns: A tree like ``tree``.
+    Raises: TreeError: If a tree does not fit, with the path where it differs.
 
     Example:
         >>> from funcgrad import tree_util
@@ -1163,8 +1124,7 @@ def _walk(tree: Any, rows: list[tuple[KeyPath, Any]], is_leaf: IsLeaf) -> None:
 def is_tree_node(typ: type) -> bool:
     """Whether instances of a type are containers.
 
-    Args:
-        typ: A class.
+    Args: typ: A class.
 
     Example:
         >>> from funcgrad import tree_util
@@ -1177,11 +1137,8 @@ def is_tree_node(typ: type) -> bool:
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     """The children of a container, and the rest of it.
 
-    Raises:
-        TreeError: If the tree is a leaf.
-
-    Args:
-        tree: A pytree.
+    Raises: TreeError: If the tree is a leaf.
+    Args: tree: A pytree.
 
     Example:
         >>> from funcgrad import tree_util
@@ -1195,16 +1152,10 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[Any], Hashable]:
     """Children of a node, each paired with its key, and what else the node holds.
 
-    Args:
-        tree: A tree.
-
-    Raises:
-        TreeError: If the tree is a leaf.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.tree_util.flatten_one_level_with_keys({'a': 1, 'b': 2})
-        ([(DictKey(key='a'), 1), (DictKey(key='b'), 2)], ('a', 'b'))
+    Args: tree: A tree.
+    Raises: TreeError: If the tree is a leaf.
+    Example: fg.tree_util.flatten_one_level_with_keys({'a': 1, 'b': 2})
+        -> ([(DictKey(key='a'), 1), (DictKey(key='b'), 2)], ('a', 'b'))
     """
     node = _node_for("flatten_one_level_with_keys", tree)
     return list(node.flatten_with_keys(tree)), node.flatten(tree)[1]
@@ -1230,9 +1181,7 @@ def broadcast_prefix(
         tree: The other.
         is_leaf: Tells of subtrees of ``prefix`` that are to count as leaves.
         is_opened: Whether what is held by leaves counts, as transformations see it.
-
-    Raises:
-        TreeError: If ``prefix`` is no prefix of ``tree``, with the path where it differs.
+    Raises: TreeError: If ``prefix`` is no prefix of ``tree``, with the path where it differs.
     """
     leaves, treedef = tree_flatten(prefix, is_leaf)
     found: list[Any] = []

@@ -79,9 +79,7 @@ def demand_agreement(names: Iterable[Hashable], value: int, what: str) -> None:
         names: Of axes, of which those of arrays do not matter.
         value: The number, on which it depends whether processes meet in collectives.
         what: What messages call it.
-
-    Raises:
-        DistributedError: In all processes.
+    Raises: DistributedError: In all processes.
     """
     for axis in sorted(ranks_in(names), key=lambda axis: str(axis.label)):
         axis.demand_agreement(value, what)

@@ -86,7 +86,7 @@ def explain(names: Mapping[str, Any], meanings: Mapping[str, str]) -> None:
 
     A docstring explains the parameters that are particular to its function; the others come from
     the table. Private functions stay as they are, and so do those with a parameter that neither
-    explains.
+    explains. Sections are written in full, as by `write_out`.
 
     Args:
         names: The names of a module, ``globals()``, or of a class; imported ones do not count.
@@ -119,9 +119,36 @@ def explain(names: Mapping[str, Any], meanings: Mapping[str, str]) -> None:
             function.__doc__ = explained(function, meanings)
 
 
+def write_out(value: Any) -> None:
+    """Write the sections of a docstring in full: of a function, or of a class and its methods.
+
+    In sources, a section of one line may stand behind its heading, and an example of one call
+    before its result: ``Example: fg.numpy.sin(0.0) -> np.float64(0.0)``.
+    """
+    if not isinstance(value, FunctionType | type) or not value.__module__.startswith("funcgrad"):
+        return
+    members = vars(value).values() if isinstance(value, type) else ()
+    methods = [getattr(member, "__func__", member) for member in members]
+    for each in (value, *(f for f in methods if isinstance(f, FunctionType))):
+        if each.__doc__ and _SHORT.search(each.__doc__):
+            each.__doc__ = in_full(each.__doc__)
+
+
+def in_full(doc: str) -> str:
+    """A docstring in which every section has its heading on a line of its own."""
+    return _SHORT.sub(_section, doc)
+
+
+def _section(found: re.Match[str]) -> str:
+    margin, title, text = found.groups()
+    if title == "Example":
+        text = session(_ARROW.sub(" -> ", text)).replace("\n", f"\n{margin}    ")
+    return f"\n\n{margin}{title}:\n{margin}    {text}"
+
+
 def explained(function: Callable[..., Any], meanings: Mapping[str, str]) -> str:
     """The docstring of a function, with meanings of the parameters that it does not explain."""
-    doc = function.__doc__ or ""
+    doc = in_full(function.__doc__ or "")
     section = _ARGUMENTS.search(doc)
     own = {name: text for _, name, text in _ARGUMENT.findall(section[2])} if section else {}
     code: CodeType = inspect.unwrap(function).__code__
@@ -152,6 +179,8 @@ def parameter_names(code: CodeType) -> list[str]:
     return [*code.co_varnames[:n], *(star + name for star, name in rest)]
 
 
+_SHORT = re.compile(r"\n{1,2}( *)(Args|Returns|Raises|Example): (?=\S)(.*(?:\n\1 {4}.*)*)")
+_ARROW = re.compile(r"\n +-> ")
 _SECTION = re.compile(r"\n\n( *)(Returns|Raises|Example):\n")
 _ARGUMENTS = re.compile(r"\n\n( *)Args:((?:\n\1 +.*)+)")
 _ARGUMENT = re.compile(r"\n( +)(\*{0,2}\w+): (.*(?:\n\1 +.*)*)")

@@ -114,8 +114,7 @@ class BelongsToProcess:
 class HoldsProgram(BelongsToProcess):
     """A function that runs what it has traced.
 
-    Args:
-        run: What it does.
+    Args: run: What it does.
     """
 
     called = "a function that holds a traced program"

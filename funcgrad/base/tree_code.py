@@ -17,8 +17,7 @@ MISS = object()
 class TreeWriter:
     """Writes a function, line by line.
 
-    Args:
-        constants: Names that the text may use.
+    Args: constants: Names that the text may use.
     """
 
     def __init__(self, **constants: Any) -> None:
@@ -54,9 +53,7 @@ class TreeWriter:
         Args:
             names: The trees.
             trees: Their structures.
-
-        Returns:
-            Names of the leaves, in order.
+        Returns: Names of the leaves, in order.
         """
         leaves: list[str] = []
         pending = list(zip(names, trees, strict=True))

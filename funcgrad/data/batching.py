@@ -69,9 +69,7 @@ def batches(
             gives. Use another one for every pass over the data.
         shuffle: Whether the order is random; by default if there is a seed.
         drop_last: Whether the examples that are left over, fewer than ``size``, are left out.
-
-    Returns:
-        An iterable of pytrees, of known `len`. Without shuffling they are views of the arrays.
+    Returns: An iterable of pytrees, of known `len`. Without shuffling they are views of the arrays.
 
     Raises:
         ArgumentError: If there are no arrays, the size is not positive, or ``shuffle=True`` comes
@@ -339,9 +337,7 @@ def prefetch(iterable: Iterable[T], n: int = 2) -> Prefetch[T]:
         An iterator. An error of the iterable is raised by it after the elements before. It ends
         with its ``close()``, at the end of a ``with`` block, when it is collected, and with the
         process; a generator is then closed, too, in the thread.
-
-    Raises:
-        ArgumentError: If ``n`` is not positive.
+    Raises: ArgumentError: If ``n`` is not positive.
 
     Example:
         >>> from funcgrad import data

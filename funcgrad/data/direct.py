@@ -123,11 +123,8 @@ class OpenFile:
 class DirectFile:
     """A file for reads past the cache.
 
-    Args:
-        path: The file.
-
-    Raises:
-        OSError: If it cannot be read so.
+    Args: path: The file.
+    Raises: OSError: If it cannot be read so.
     """
 
     def __init__(self, path: Path) -> None:
@@ -138,8 +135,7 @@ class DirectFile:
     def read(self, buffers: Buffers, position: int, nbytes: int) -> np.ndarray:
         """Bytes of the file: a view of a buffer.
 
-        Raises:
-            FileFormatError: If there are not so many.
+        Raises: FileFormatError: If there are not so many.
         """
         start = position // PAGE * PAGE
         stop = position + nbytes

@@ -169,9 +169,7 @@ def mnist(folder: str | os.PathLike[str]) -> Mnist:
     Args:
         folder: Where ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte``,
             ``t10k-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte`` are, with or without ``.gz``.
-
-    Returns:
-        Four arrays of uint8.
+    Returns: Four arrays of uint8.
 
     Raises:
         FileNotFoundError: If a file is missing.

@@ -340,8 +340,7 @@ def _array(archive: zipfile.ZipFile, name: str, size: int) -> np.ndarray:
 def array_header(start: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether the order is Fortran's, and type of an array in a file of NumPy.
 
-    Raises:
-        ValueError: If the bytes are no header.
+    Raises: ValueError: If the bytes are no header.
     """
     version = np.lib.format.read_magic(start)
     read = (
@@ -377,8 +376,7 @@ def _count(node: Node) -> int:
 def _leaves_in(nodes: Sequence[Node]) -> int:
     """How many leaves there are.
 
-    Raises:
-        _Refusal: If the nodes are no tree.
+    Raises: _Refusal: If the nodes are no tree.
     """
     missing = 1
     for node in nodes:

@@ -72,8 +72,7 @@ class Source:
     def expect(self, rows: slice) -> Any:
         """Take notice that these examples are read soon, to begin with it; nothing by default.
 
-        Returns:
-            Anything that has to be kept until they are read. If it is not, nobody wants them.
+        Returns: Anything that has to be kept until they are read. If it is not, nobody wants them.
         """
 
 
@@ -542,15 +541,12 @@ def from_ray(dataset: Any) -> Source:
     and, where that is full, the disk. A stream reads the blocks that it needs. The source can be
     pickled, and so sent to processes that are connected to the same Ray.
 
-    Args:
-        dataset: A ``ray.data.Dataset`` whose columns are numbers or arrays of one shape.
+    Args: dataset: A ``ray.data.Dataset`` whose columns are numbers or arrays of one shape.
 
     Returns:
         A source: its examples are dicts of arrays by the names of columns, in the order of the
         dataset.
-
-    Raises:
-        ArgumentError: If a column holds anything but numbers.
+    Raises: ArgumentError: If a column holds anything but numbers.
 
     Example:
         >>> import ray, numpy as np, funcgrad as fg  # doctest: +SKIP

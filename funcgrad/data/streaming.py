@@ -124,8 +124,7 @@ class Stream:
     def _segments(self, rows: int) -> Iterator[tuple[Any, bool]]:
         """Batches, or the parts of them that lie in one window; and whether a window ends there.
 
-        Args:
-            rows: How many of a batch are of the same lane; these are neighbours.
+        Args: rows: How many of a batch are of the same lane; these are neighbours.
         """
         block = self._block
         n, lanes = self._count // block, _share(self._lanes, self._part)
@@ -167,8 +166,7 @@ class Stream:
     def _read(self, how: Callable[[Any, slice], Any], start: int, stop: int) -> Any:
         """Examples from files and arrays, as one of their functions gives them.
 
-        Raises:
-            ShapeError: If they are not as many, or not like the others.
+        Raises: ShapeError: If they are not as many, or not like the others.
         """
         found = self._treedef.unflatten([how(x, slice(start, stop)) for x in self._leaves])
         pairs, treedef = tree_flatten_with_path(found)
@@ -198,9 +196,7 @@ def _destinations(cuts: np.ndarray, orders: np.ndarray) -> np.ndarray:
     Args:
         cuts: The places between segments, from 0 to the number of rows of a lane.
         orders: For each lane the numbers of its rows, in their new order.
-
-    Returns:
-        A number for each lane and row.
+    Returns: A number for each lane and row.
     """
     lanes, n = orders.shape
     starts, lengths = np.repeat(cuts[:-1], np.diff(cuts)), np.repeat(np.diff(cuts), np.diff(cuts))
@@ -271,9 +267,7 @@ def stream(
         lanes: Into how many parts examples are divided beforehand. The batches depend on this
             number, and not on that of the processes.
         window: How many blocks of each lane are in memory.
-
-    Returns:
-        An iterable of pytrees of arrays, of known `len`.
+    Returns: An iterable of pytrees of arrays, of known `len`.
 
     Raises:
         ArgumentError: If a number does not fit another.

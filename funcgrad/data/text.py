@@ -13,8 +13,7 @@ from funcgrad.errors import ArgumentError
 class CharTokenizer:
     """Each character of an alphabet as an integer, in the order of their code points.
 
-    Args:
-        text: The alphabet: the characters that occur in it.
+    Args: text: The alphabet: the characters that occur in it.
 
     Attributes:
         characters: The alphabet, sorted, without repetitions. A tokenizer that is made from it is
@@ -50,14 +49,9 @@ class CharTokenizer:
     def encode(self, text: str) -> np.ndarray:
         """The numbers of the characters of a text.
 
-        Args:
-            text: Characters of the alphabet.
-
-        Returns:
-            An int32 array of the length of the text.
-
-        Raises:
-            ArgumentError: If a character is not in the alphabet.
+        Args: text: Characters of the alphabet.
+        Returns: An int32 array of the length of the text.
+        Raises: ArgumentError: If a character is not in the alphabet.
         """
         try:
             return np.array([self._numbers[c] for c in text], np.int32)
@@ -71,11 +65,8 @@ class CharTokenizer:
     def decode(self, tokens: Any) -> str:
         """The text that an array of numbers stands for.
 
-        Args:
-            tokens: Integers from 0 up to the size of the alphabet, in one axis.
-
-        Raises:
-            ArgumentError: If one is outside, or there are several axes.
+        Args: tokens: Integers from 0 up to the size of the alphabet, in one axis.
+        Raises: ArgumentError: If one is outside, or there are several axes.
         """
         numbers = np.asarray(tokens)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):

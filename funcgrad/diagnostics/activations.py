@@ -101,9 +101,7 @@ def activation_report(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Activ
         f: A model or a loss.
         *args: Its arguments: pytrees of arrays.
         **kwargs: Likewise.
-
-    Returns:
-        An `ActivationReport`.
+    Returns: An `ActivationReport`.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -124,12 +124,8 @@ def check_gradients(
         atol: Absolute tolerance.
         max_entries: How many entries of a leaf are compared; of larger ones a random sample.
         seed: Seed of the sample and of the direction.
-
-    Returns:
-        A `GradientChecks`: true if all is well, and a table as text.
-
-    Raises:
-        ArgumentError: If there is nothing to check, or the method is unknown.
+    Returns: A `GradientChecks`: true if all is well, and a table as text.
+    Raises: ArgumentError: If there is nothing to check, or the method is unknown.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -379,9 +375,7 @@ def compare(manual: Any, automatic: Any, rtol: float = 1e-8, atol: float = 1e-12
         automatic: A pytree that should be of the same structure, shapes and values.
         rtol: Tolerance relative to the largest entry of the leaf of ``automatic``.
         atol: Absolute tolerance.
-
-    Returns:
-        A `Comparisons`: true if all agree, and a table as text. NaNs agree with NaNs.
+    Returns: A `Comparisons`: true if all agree, and a table as text. NaNs agree with NaNs.
 
     Example:
         >>> import numpy as np, funcgrad as fg

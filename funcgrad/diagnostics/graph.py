@@ -175,8 +175,7 @@ class Graph:
     def svg(self) -> str:
         """The graph as a picture, laid out by Graphviz.
 
-        Raises:
-            LibraryError: If its program ``dot`` is not installed, or fails.
+        Raises: LibraryError: If its program ``dot`` is not installed, or fails.
         """
         program = shutil.which("dot")
         if program is None:
@@ -250,9 +249,7 @@ def draw(
     Returns:
         A function of the arguments of ``fun`` (or `ShapeDtypeStruct`, if neither values nor
         gradients are asked for) that returns a `Graph`.
-
-    Raises:
-        ArgumentError: If values or gradients are asked for and cannot be had.
+    Raises: ArgumentError: If values or gradients are asked for and cannot be had.
 
     Example:
         >>> import funcgrad as fg

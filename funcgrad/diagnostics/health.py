@@ -193,9 +193,7 @@ def gradient_report(
         learning_rate: Of plain gradient descent, for the ratio of update to data.
         updates: What will be added to the parameters, a pytree like them: for other optimisers.
         has_aux: Whether ``loss`` returns a pair, of which the first is the loss.
-
-    Returns:
-        A `GradientReport`.
+    Returns: A `GradientReport`.
 
     Raises:
         ArgumentError: If the loss is not a real scalar, no parameter is floating, or the learning

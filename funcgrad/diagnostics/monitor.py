@@ -98,12 +98,8 @@ def monitor(name: str = "gradients", bins: int = 0) -> GradientTransformation:
         name: Under which a `History` collects it, such as ``"before clipping"``.
         bins: How many bins histograms have. With 0 there are neither histograms nor means and
             standard deviations, which take further passes.
-
-    Returns:
-        A pair ``(init, update)``, for `funcgrad.optim.chain` among others.
-
-    Raises:
-        ArgumentError: If the name is no text, or the number of bins no integer of at least 0.
+    Returns: A pair ``(init, update)``, for `funcgrad.optim.chain` among others.
+    Raises: ArgumentError: If the name is no text, or the number of bins no integer of at least 0.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -232,9 +228,7 @@ class History:
         Args:
             state: A pytree with the states of monitors in it, such as that of an optimiser.
             **values: Further numbers, such as ``loss=``.
-
-        Raises:
-            ArgumentError: If two monitors have the same name, or nothing is to be recorded.
+        Raises: ArgumentError: If two monitors have the same name, or nothing is to be recorded.
         """
         leaves = tree_leaves(state, lambda x: isinstance(x, MonitorState))
         states = [x for x in leaves if isinstance(x, MonitorState)]

@@ -100,9 +100,7 @@ def find_nan(
         *args: Its arguments.
         backward: Whether to look at the gradient.
         **kwargs: Keyword arguments.
-
-    Returns:
-        A `FirstNonFinite`, or ``None`` if all is finite.
+    Returns: A `FirstNonFinite`, or ``None`` if all is finite.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -51,12 +51,8 @@ def plot_gradient_flow(report: GradientReport, title: str = "gradient flow") -> 
     Args:
         report: Made by `gradient_report`.
         title: Stands above the picture.
-
-    Returns:
-        A matplotlib figure.
-
-    Raises:
-        LibraryError: If matplotlib is not installed.
+    Returns: A matplotlib figure.
+    Raises: LibraryError: If matplotlib is not installed.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -97,9 +93,7 @@ def plot_histograms(tree: Any, bins: int = 50, title: str = "") -> Any:
         tree: Pytree of real arrays: parameters, gradients or activations.
         bins: Number of bins.
         title: Stands above the picture.
-
-    Returns:
-        A matplotlib figure.
+    Returns: A matplotlib figure.
 
     Raises:
         ArgumentError: If there are no leaves, or more than can be seen.
@@ -157,9 +151,7 @@ def plot_norms(history: History, title: str = "norms over time") -> Any:
     Args:
         history: With at least one step.
         title: Stands above the picture.
-
-    Returns:
-        A matplotlib figure.
+    Returns: A matplotlib figure.
 
     Raises:
         ArgumentError: If nothing was recorded.
@@ -280,9 +272,7 @@ def plot_activations(report: ActivationReport | GradientReport, title: str = "ac
     Args:
         report: Made by `activation_report` or `gradient_report`.
         title: Stands above the picture.
-
-    Returns:
-        A matplotlib figure.
+    Returns: A matplotlib figure.
 
     Raises:
         ArgumentError: If there are no activation functions.

@@ -59,8 +59,7 @@ class Spectrum:
     def mean(self, f: Callable[[Any], Any]) -> float:
         """An estimate of the mean of ``f`` over the eigenvalues.
 
-        Args:
-            f: Maps an array to one of its shape.
+        Args: f: Maps an array to one of its shape.
         """
         rows = zip(self.nodes, self.weights, strict=True)
         return float(np.mean([np.sum(weights * f(nodes)) for nodes, weights in rows]))
@@ -71,9 +70,7 @@ class Spectrum:
         Args:
             points: Where: array of any shape.
             width: Standard deviation of the Gaussian; by default a hundredth of the range.
-
-        Returns:
-            An array of the shape of ``points``; its integral is 1.
+        Returns: An array of the shape of ``points``; its integral is 1.
         """
         points = np.asarray(points, np.float64)
         if width is None:
@@ -107,12 +104,8 @@ def hessian_spectrum(
         steps: Rows of the tridiagonal matrices; at most the number of parameters is used.
         starts: Number of random start vectors.
         seed: Their seed.
-
-    Returns:
-        A `Spectrum`.
-
-    Raises:
-        ArgumentError: If there are no parameters, or no steps.
+    Returns: A `Spectrum`.
+    Raises: ArgumentError: If there are no parameters, or no steps.
 
     Example:
         >>> import numpy as np, funcgrad as fg

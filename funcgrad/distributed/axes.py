@@ -99,12 +99,8 @@ def spmd(
             raise `DistributedError` where they differ. By default the variable
             ``FUNCGRAD_CHECK_RANKS`` decides. Costs a message per collective, which are then not
             native.
-
-    Returns:
-        A function like ``f``.
-
-    Raises:
-        LibraryError: If MPI started the process, and mpi4py is missing.
+    Returns: A function like ``f``.
+    Raises: LibraryError: If MPI started the process, and mpi4py is missing.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -133,12 +129,8 @@ def mesh(
         comm: As of `spmd`.
         deterministic: As of `spmd`.
         check: As of `spmd`.
-
-    Returns:
-        As `spmd`.
-
-    Raises:
-        ArgumentError: If there are not as many processes as the grid has.
+    Returns: As `spmd`.
+    Raises: ArgumentError: If there are not as many processes as the grid has.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -34,11 +34,7 @@ def rank(axis_name: Hashable = None) -> int:
     Returns:
         A Python int. Within functions that are differentiated or compiled, `lax.axis_index` is
         the same for all ranks to trace.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.distributed.rank()
-        0
+    Example: fg.distributed.rank() -> 0
     """
     return axis_of_processes(axis_name, "rank").index
 
@@ -46,16 +42,9 @@ def rank(axis_name: Hashable = None) -> int:
 def size(axis_name: Hashable = None) -> int:
     """The number of processes.
 
-    Args:
-        axis_name: As of `rank`.
-
-    Returns:
-        A Python int.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.distributed.size()
-        1
+    Args: axis_name: As of `rank`.
+    Returns: A Python int.
+    Example: fg.distributed.size() -> 1
     """
     return axis_of_processes(axis_name, "size").size
 
@@ -63,13 +52,8 @@ def size(axis_name: Hashable = None) -> int:
 def is_main() -> bool:
     """Whether this is the process that writes files and shows progress: rank 0 of all.
 
-    Returns:
-        A bool: ``tqdm(..., disable=not is_main())``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.distributed.is_main()
-        True
+    Returns: A bool: ``tqdm(..., disable=not is_main())``.
+    Example: fg.distributed.is_main() -> True
     """
     return all_processes().index == 0
 
@@ -80,11 +64,7 @@ def echo(*values: Any, **options: Any) -> None:
     Args:
         values: As of `print`.
         options: As of `print`.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.distributed.echo("epoch", 3)
-        epoch 3
+    Example: fg.distributed.echo("epoch", 3) -> epoch 3
     """
     if is_main():
         print(*values, **{"flush": True, **options})
@@ -97,17 +77,9 @@ def broadcast(tree: Tree, root: int = 0, axis_name: Hashable = None) -> Tree:
         tree: A pytree; that of the root counts.
         root: Number of the process.
         axis_name: As of `rank`.
-
-    Returns:
-        A pytree like that of the root.
-
-    Raises:
-        ArgumentError: If there is no such process.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.distributed.broadcast({"w": 1.0})
-        {'w': 1.0}
+    Returns: A pytree like that of the root.
+    Raises: ArgumentError: If there is no such process.
+    Example: fg.distributed.broadcast({"w": 1.0}) -> {'w': 1.0}
     """
     axis = axis_of_processes(axis_name, "broadcast")
     _check_root(root, axis, "broadcast")
@@ -122,17 +94,9 @@ def gather(tree: Tree, axis: int = 0, axis_name: Hashable = None) -> Tree:
         tree: A pytree of arrays, with the same structure in all processes.
         axis: The axis along which parts follow one another; they may differ in length.
         axis_name: As of `rank`.
-
-    Returns:
-        A pytree like ``tree``, in all processes.
-
-    Raises:
-        DistributedError: If the structures differ.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.distributed.gather(np.arange(3))
-        array([0, 1, 2])
+    Returns: A pytree like ``tree``, in all processes.
+    Raises: DistributedError: If the structures differ.
+    Example: fg.distributed.gather(np.arange(3)) -> array([0, 1, 2])
     """
     ranks = axis_of_processes(axis_name, "gather")
     _check_concrete(tree, "gather")
@@ -153,18 +117,12 @@ def scatter(tree: Tree, root: int = 0, axis: int = 0, axis_name: Hashable = None
         root: Number of the process.
         axis: The axis that is divided, as by `shard`.
         axis_name: As of `rank`.
-
-    Returns:
-        A pytree like that of the root.
+    Returns: A pytree like that of the root.
 
     Raises:
         ArgumentError: If there is no such process.
         ShapeError: If an array does not have the axis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.distributed.scatter(np.arange(3))
-        array([0, 1, 2])
+    Example: fg.distributed.scatter(np.arange(3)) -> array([0, 1, 2])
     """
     return shard(broadcast(tree, root, axis_name), axis, axis_name)
 
@@ -176,17 +134,9 @@ def shard(tree: Tree, axis: int = 0, axis_name: Hashable = None) -> Tree:
         tree: A pytree of arrays.
         axis: The axis that is divided: `local_range` says how.
         axis_name: As of `rank`.
-
-    Returns:
-        A pytree like ``tree`` of copies.
-
-    Raises:
-        ShapeError: If an array does not have the axis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.distributed.shard({"x": np.arange(3)})
-        {'x': array([0, 1, 2])}
+    Returns: A pytree like ``tree`` of copies.
+    Raises: ShapeError: If an array does not have the axis.
+    Example: fg.distributed.shard({"x": np.arange(3)}) -> {'x': array([0, 1, 2])}
     """
     ranks = axis_of_processes(axis_name, "shard")
     _check_concrete(tree, "shard")
@@ -208,14 +158,8 @@ def local_range(n: int, axis_name: Hashable = None) -> range:
     Args:
         n: Number of elements.
         axis_name: As of `rank`.
-
-    Returns:
-        A range of their numbers. Together the ranges of all processes are ``range(n)``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.distributed.local_range(5)
-        range(0, 5)
+    Returns: A range of their numbers. Together the ranges of all processes are ``range(n)``.
+    Example: fg.distributed.local_range(5) -> range(0, 5)
     """
     return _part(n, axis_of_processes(axis_name, "local_range"))
 
@@ -227,14 +171,8 @@ def local_keys(key: Any, n: int, axis_name: Hashable = None) -> Any:
         key: A key of `funcgrad.random`, the same in all processes.
         n: Number of elements in all processes.
         axis_name: As of `rank`.
-
-    Returns:
-        An array of keys: that of element ``i`` is ``fold_in(key, i)``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.distributed.local_keys(fg.random.key(0), 3).shape
-        (3,)
+    Returns: An array of keys: that of element ``i`` is ``fold_in(key, i)``.
+    Example: fg.distributed.local_keys(fg.random.key(0), 3).shape -> (3,)
     """
     numbers = np.asarray(local_range(n, axis_name), np.int64)
     return vmap(lambda i: fold_in(key, i))(numbers)

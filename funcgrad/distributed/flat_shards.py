@@ -91,9 +91,7 @@ def flat_shard(
         least: Arrays of fewer elements stay whole.
         stacked: Whether the first axis of each array counts parameters of layers, over which
             `lax.scan` goes: then those of each layer are divided by themselves.
-
-    Returns:
-        A pytree with a `FlatShard` for each larger array.
+    Returns: A pytree with a `FlatShard` for each larger array.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -118,9 +116,7 @@ def unshard(tree: Any, axis_name: Hashable = None) -> Any:
     Args:
         tree: A pytree, in which a `FlatShard` becomes an array, and everything else stays.
         axis_name: As of `flat_shard`.
-
-    Returns:
-        A pytree of whole arrays.
+    Returns: A pytree of whole arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -146,9 +142,7 @@ def fully_sharded(f: Callable[..., Any], axis_name: Hashable = None) -> Callable
     Args:
         f: A function of parameters and other arguments, such as a layer of a network.
         axis_name: As of `flat_shard`.
-
-    Returns:
-        A function with shards for the arrays of the first argument.
+    Returns: A function with shards for the arrays of the first argument.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -193,9 +187,7 @@ class AxisOfShards:
         name: Its name; `None` for the innermost axis of processes.
         least: Arrays of fewer elements stay whole.
         what: What messages call the function that asks.
-
-    Raises:
-        ArgumentError: If no axis is named, and there is none of processes.
+    Raises: ArgumentError: If no axis is named, and there is none of processes.
     """
 
     def __init__(self, name: Hashable, least: int, what: str) -> None:

@@ -26,9 +26,7 @@ class PartitionSpec(tuple[Any, ...]):
         partitions: The entries.
         unreduced: Names of axes over whose lanes the array is a sum.
         reduced: Names of axes in whose lanes it is equal, and its cotangent is such a sum.
-
-    Raises:
-        ArgumentError: If a name is given twice.
+    Raises: ArgumentError: If a name is given twice.
 
     Example:
         >>> import funcgrad as fg
@@ -128,10 +126,7 @@ class AxisType(enum.Enum):
 
     Only `shard_map` does here. Along other axes arrays are whole, whatever their types are.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.make_mesh((2,), ("x",)).axis_types
-        (<AxisType.Auto: 'auto'>,)
+    Example: fg.make_mesh((2,), ("x",)).axis_types -> (<AxisType.Auto: 'auto'>,)
     """
 
     Auto = "auto"
@@ -150,14 +145,8 @@ class Mesh:
 
     Attributes:
         axis_types: Inside of `shard_map`, the axes that it maps are manual ones.
-
-    Raises:
-        ArgumentError: If there are more or fewer names than axes.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.sharding.Mesh(np.zeros((2, 3)), ("x", "y")).shape
-        {'x': 2, 'y': 3}
+    Raises: ArgumentError: If there are more or fewer names than axes.
+    Example: fg.sharding.Mesh(np.zeros((2, 3)), ("x", "y")).shape -> {'x': 2, 'y': 3}
     """
 
     def __init__(
@@ -221,8 +210,7 @@ class Mesh:
     def mapped(self, names: Collection[Hashable]) -> Mesh:
         """The same mesh within `shard_map`.
 
-        Args:
-            names: The axes that are mapped.
+        Args: names: The axes that are mapped.
         """
         made = copy(self)
         pairs = zip(self.axis_names, self.axis_types, strict=True)
@@ -264,14 +252,8 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[Hashable], **opti
         axis_shapes: The length of each axis.
         axis_names: A name for each axis.
         **options: About devices, as in JAX; they are ignored.
-
-    Returns:
-        A `Mesh`.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.make_mesh((4, 2), ("data", "model"))
-        Mesh('data': 4, 'model': 2)
+    Returns: A `Mesh`.
+    Example: fg.make_mesh((4, 2), ("data", "model")) -> Mesh('data': 4, 'model': 2)
     """
     return Mesh(np.full(tuple(axis_shapes), CPU, object), axis_names)
 
@@ -281,11 +263,8 @@ class set_mesh:
 
     In a ``with`` statement, until its block ends: then the mesh of before counts again.
 
-    Args:
-        mesh: The mesh.
-
-    Raises:
-        ArgumentError: If it is none.
+    Args: mesh: The mesh.
+    Raises: ArgumentError: If it is none.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -312,8 +291,7 @@ class set_mesh:
 def get_abstract_mesh() -> Mesh:
     """The mesh of the code around: that of `set_mesh`, or of the `shard_map` that maps it.
 
-    Returns:
-        A `Mesh`, without axes if there is none around.
+    Returns: A `Mesh`, without axes if there is none around.
 
     Example:
         >>> import funcgrad as fg
@@ -372,8 +350,7 @@ class NamedSharding:
     def with_spec(self, spec: Any) -> Self:
         """The same mesh with another spec.
 
-        Args:
-            spec: The spec.
+        Args: spec: The spec.
         """
         return type(self)(self.mesh, spec)
 
@@ -391,22 +368,16 @@ class NamedSharding:
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, tuple[slice, ...]]:
         """The part of each lane as slices, by the devices of the mesh.
 
-        Args:
-            global_shape: Shape of the array.
-
-        Raises:
-            ShapeError: If it cannot be divided.
+        Args: global_shape: Shape of the array.
+        Raises: ShapeError: If it cannot be divided.
         """
         return dict(zip(self.mesh.devices.flat, self.parts(global_shape), strict=True))
 
     def parts(self, global_shape: Sequence[int]) -> list[tuple[slice, ...]]:
         """The part of each lane as slices, in the order of the lanes.
 
-        Args:
-            global_shape: Shape of the array.
-
-        Raises:
-            ShapeError: If it cannot be divided.
+        Args: global_shape: Shape of the array.
+        Raises: ShapeError: If it cannot be divided.
         """
         lengths = self.shard_shape(global_shape)
         rows = names_by_axis(self.spec, len(lengths))
@@ -425,11 +396,8 @@ class NamedSharding:
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
         """Shape of the part of one lane.
 
-        Args:
-            global_shape: Shape of the array.
-
-        Raises:
-            ShapeError: If it cannot be divided.
+        Args: global_shape: Shape of the array.
+        Raises: ShapeError: If it cannot be divided.
         """
         shape = tuple(global_shape)
         rows = rows_of(self.spec, shape, self.mesh.shape, "shard_shape", "the array")

@@ -40,9 +40,7 @@ def halo(
             one around the call.
         mode: The elements beyond the ends of the whole array, as of `numpy.pad`: "constant" for
             zeros, "edge" for the last element, "wrap" for those of the other end.
-
-    Returns:
-        An array that is longer by ``2 * width`` along each of the axes.
+    Returns: An array that is longer by ``2 * width`` along each of the axes.
 
     Raises:
         ArgumentError: If the mode is another one, a width is negative, or there are not as many
@@ -117,9 +115,7 @@ def pipeline(
     Returns:
         A pytree like ``batches``: in the last process the results of the last stage, and zeros in
         the others.
-
-    Raises:
-        ShapeError: If the result of a stage is not like its argument.
+    Raises: ShapeError: If the result of a stage is not like its argument.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -65,12 +65,8 @@ def sharded(
         message_dtype: "bfloat16" sends gradients in single precision with half of their bits, and
             adds what arrives in single precision; by default they are sent as they are.
         least: Arrays of fewer elements stay whole.
-
-    Returns:
-        A transformation whose state has a `FlatShard` for each array that is large enough.
-
-    Raises:
-        ArgumentError: If ``reduce`` or ``message_dtype`` is something else.
+    Returns: A transformation whose state has a `FlatShard` for each array that is large enough.
+    Raises: ArgumentError: If ``reduce`` or ``message_dtype`` is something else.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -185,9 +181,7 @@ def top_k_mean(fraction: float, axis_name: Hashable = None) -> GradientTransform
 
     Returns:
         A transformation of gradients of own examples into means that are equal in all processes.
-
-    Raises:
-        ArgumentError: If the fraction is out of range.
+    Raises: ArgumentError: If the fraction is out of range.
 
     Example:
         >>> import numpy as np, funcgrad as fg

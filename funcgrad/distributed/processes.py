@@ -49,8 +49,7 @@ def is_launched() -> bool:
 def mpi() -> Any:
     """The module ``mpi4py.MPI``.
 
-    Raises:
-        LibraryError: If it is not installed, or finds no MPI.
+    Raises: LibraryError: If it is not installed, or finds no MPI.
     """
     try:
         return load("mpi4py.MPI")

@@ -148,9 +148,7 @@ def waits(axis_name: Hashable = None, *, factor: float = 1.5) -> Waits:
         A context manager. When the block is left, its ``ranks`` tells for each process its host,
         and the time outside of collectives and in them; its ``slow`` the numbers of slow ones.
         Printed, it is a table.
-
-    Raises:
-        ArgumentError: If a profile is running.
+    Raises: ArgumentError: If a profile is running.
 
     Example:
         >>> import funcgrad as fg

@@ -42,9 +42,7 @@ def jet(
         factorial_scaled: Whether they are derivatives; otherwise they are the coefficients of the
             powers, which are derivatives divided by factorials.
         **options: Of no effect.
-
-    Returns:
-        The value, and as many derivatives (or coefficients) of the value.
+    Returns: The value, and as many derivatives (or coefficients) of the value.
 
     Raises:
         ArgumentError: If numbers of arguments or of derivatives differ.

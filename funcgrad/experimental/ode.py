@@ -41,9 +41,7 @@ def odeint(
         mxstep: Under `jit`, the most steps that derivatives have room for; if it is infinite, as
             many as `solve_ivp` chooses.
         hmax: The longest step.
-
-    Returns:
-        The pytree of values, with an axis for the times in front.
+    Returns: The pytree of values, with an axis for the times in front.
 
     Example:
         >>> import numpy as np

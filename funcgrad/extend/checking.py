@@ -64,9 +64,7 @@ def check(
             choices, as the sign of an eigenvector does.
         order: Highest order of derivatives to check: 0, 1 or 2.
         rtol: Relative tolerance of central differences in double precision.
-
-    Returns:
-        The names of the laws that were checked.
+    Returns: The names of the laws that were checked.
 
     Raises:
         LawError: Naming the primitive, the law, and the argument or result.

@@ -42,12 +42,8 @@ def primitive(cls: type[P]) -> type[P]:
     Args:
         cls: Its annotated attributes are the static parameters, which must be hashable; its methods
             are its rules.
-
-    Returns:
-        The class. Calling an instance applies the operation.
-
-    Raises:
-        ArgumentError: If it is no subclass of `Primitive`.
+    Returns: The class. Calling an instance applies the operation.
+    Raises: ArgumentError: If it is no subclass of `Primitive`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -110,9 +106,7 @@ def by_function(function: Callable[..., Any]) -> Callable[..., Form]:
     Args:
         function: ``function(self, *args)``, from arrays to the result of the operation (a list if
             it has several). It is traced once for each combination of types.
-
-    Returns:
-        The rule.
+    Returns: The rule.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -161,11 +155,8 @@ class Composite(Primitive):
     def decompose(self, *args: Any) -> Any:
         """The result as a function of the arguments, written with other operations.
 
-        Args:
-            args: Arrays or traced values.
-
-        Returns:
-            An array, or a list of them if `multiple_results`.
+        Args: args: Arrays or traced values.
+        Returns: An array, or a list of them if `multiple_results`.
         """
         raise self.missing("decomposition")
 

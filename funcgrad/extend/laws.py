@@ -76,8 +76,7 @@ class Subject(Protocol):
 def require(holds: Any, subject: Subject, law: str, what: str) -> None:
     """Raise unless a law holds.
 
-    Raises:
-        LawError: With the name of the primitive, the law and what was found.
+    Raises: LawError: With the name of the primitive, the law and what was found.
     """
     if not holds:
         raise LawError(f"{subject.name} breaks the law {law!r}: {what}.")

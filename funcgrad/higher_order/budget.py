@@ -129,9 +129,7 @@ def plan_memory(program: Program, is_active: Mask, limit: int, prevent_cse: bool
         is_active: Which inputs are differentiated.
         limit: Bytes.
         prevent_cse: As for `Checkpoint`.
-
-    Raises:
-        MemoryBudgetError: No plan is small enough.
+    Raises: MemoryBudgetError: No plan is small enough.
     """
     key = (_fingerprint(program), is_active, limit, prevent_cse)
     known = _CHOICES.get(key)

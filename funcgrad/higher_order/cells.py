@@ -33,8 +33,7 @@ from funcgrad.transforms.stage import CellState, StageTrace
 class Cell:
     """Mutable holder of an array, which may be replaced by another one of the same type.
 
-    Args:
-        value: Array or tracer of the current trace.
+    Args: value: Array or tracer of the current trace.
 
     Attributes:
         inside: Type of the array.
@@ -60,8 +59,7 @@ class Cell:
     def refuse_as_array(self, what: str = "") -> NoReturn:
         """Raise the error for a place where an array is needed.
 
-        Args:
-            what: The place, for messages.
+        Args: what: The place, for messages.
         """
         raise self.misuse(
             f"{what}{what and ': '}a reference to {self.inside} is no array, and one is needed "
@@ -124,8 +122,7 @@ class Cell:
     def end(self, refusal: str) -> Any:
         """Return the array, and close the cell.
 
-        Args:
-            refusal: What messages say from now on.
+        Args: refusal: What messages say from now on.
         """
         home = self.home()
         if home is not self.owner:

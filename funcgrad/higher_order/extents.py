@@ -135,9 +135,7 @@ def extents_of(
         tables: Operands that are known arrays, one for every iteration.
         behind: Results, by equation and number, that are read behind the loop.
         may_differ: Whether lengths may differ between iterations.
-
-    Returns:
-        The extents, or why a loop cannot have them.
+    Returns: The extents, or why a loop cannot have them.
     """
     body = iterations[0]
     windows = {j for j, e in enumerate(body) if read_window(e.primitive) is not None}

@@ -106,9 +106,7 @@ def split_ahead(body: Program, n_consts: int, n_carry: int, length: int) -> Spli
         n_consts: Number of constants.
         n_carry: Number of carried values.
         length: Number of steps.
-
-    Returns:
-        The parts, or ``None`` if there is nothing to take out.
+    Returns: The parts, or ``None`` if there is nothing to take out.
     """
     if length < 2:
         return None

@@ -55,8 +55,7 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
 
     Python then sees concrete values, so that ``print`` and a debugger work inside them.
 
-    Args:
-        disable: Whether to disable compilation.
+    Args: disable: Whether to disable compilation.
 
     Example:
         >>> import funcgrad as fg

@@ -69,9 +69,7 @@ def shared_rows(
         windows: Arrays that are the same in all iterations, the lengths of windows of them, and
             their places.
         uses: How often iterations read each of these arrays.
-
-    Returns:
-        By array, the windows that are its rows.
+    Returns: By array, the windows that are its rows.
     """
     moves: dict[Var, list[tuple[int, set[ScannedWindows]]]] = {}
     for source, sizes, places in windows:

@@ -69,8 +69,7 @@ def declaring_kinds() -> Iterator[None]:
 def mixing_kinds(is_on: bool) -> Iterator[None]:
     """A block in which operations may take values that differ and such as lanes share.
 
-    Args:
-        is_on: Whether they may; if not, `lax.pcast` has to make copies.
+    Args: is_on: Whether they may; if not, `lax.pcast` has to make copies.
     """
     token = _mixes.set(is_on)
     try:
@@ -249,8 +248,7 @@ class LaneType(NamedTuple):
 def lane_type(x: Any) -> LaneType:
     """The kinds of a traced value along the axes of the meshes around.
 
-    Args:
-        x: Any value.
+    Args: x: Any value.
     """
     if type(x) in MUTABLE_TYPES:
         x = x.__jax_array__()

@@ -165,8 +165,7 @@ def _names(names: tuple[Any, ...], function: str) -> frozenset[str]:
 def save_only_these_names(*names: str) -> Policy:
     """Save the values of these names, and nothing else.
 
-    Args:
-        *names: Names given by `checkpoint_name`.
+    Args: *names: Names given by `checkpoint_name`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -186,8 +185,7 @@ def save_only_these_names(*names: str) -> Policy:
 def save_any_names_but_these(*names: str) -> Policy:
     """Save all values that have a name, except those of these names.
 
-    Args:
-        *names: Names given by `checkpoint_name`.
+    Args: *names: Names given by `checkpoint_name`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -207,8 +205,7 @@ def save_any_names_but_these(*names: str) -> Policy:
 def save_anything_except_these_names(*names: str) -> Policy:
     """Save all residuals, named or not, except the values of these names.
 
-    Args:
-        *names: Names given by `checkpoint_name`.
+    Args: *names: Names given by `checkpoint_name`.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -35,9 +35,7 @@ def checked_label(progress: Any, what: str) -> str | None:
     Args:
         progress: What the user gave: a label, or ``None`` for no bar.
         what: The loop, for messages.
-
-    Raises:
-        ArgumentError: If it is neither.
+    Raises: ArgumentError: If it is neither.
     """
     if progress is None:
         return None

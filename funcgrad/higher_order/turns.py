@@ -55,8 +55,7 @@ class Turns:
     def rows(self, read: Callable[[Var], Any]) -> Any:
         """The rows as one array.
 
-        Args:
-            read: Gives the value of a stack.
+        Args: read: Gives the value of a stack.
         """
         count, rest = divmod(self.size, len(self.parts))
         each = [
@@ -84,8 +83,7 @@ class Turns:
 def in_turn(elements: Sequence[Resolved]) -> Turns | None:
     """Names as elements of stacks that are read in turn, if they are such.
 
-    Args:
-        elements: What is read, one after the other.
+    Args: elements: What is read, one after the other.
     """
     found = [x for x in elements if type(x) is Element]
     if len(found) < max(len(elements), LEAST_TURNS):
@@ -108,8 +106,7 @@ def in_turn(elements: Sequence[Resolved]) -> Turns | None:
 def parts_of(found: Sequence[Resolved]) -> list[Resolved | Turns]:
     """Names, of which those of neighbours are one that are elements read in turn.
 
-    Args:
-        found: What is read, one after the other.
+    Args: found: What is read, one after the other.
     """
     parts: list[Resolved | Turns] = []
     for is_element, group in groupby(found, lambda x: type(x) is Element):

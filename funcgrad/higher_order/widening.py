@@ -38,8 +38,7 @@ class _Beginning:
 def widened(program: Program) -> Program:
     """The program with folds of parts of whole arrays where operands begin as these do.
 
-    Args:
-        program: The body of a loop.
+    Args: program: The body of a loop.
     """
     if not any(isinstance(e.primitive, Bounded) for e in program.equations):
         return program

@@ -37,8 +37,7 @@ class ResizeMethod(enum.Enum):
     def from_string(s: str) -> ResizeMethod:
         """The method of a name, such as "linear", "bilinear" or "lanczos3".
 
-        Raises:
-            ArgumentError: If there is none.
+        Raises: ArgumentError: If there is none.
         """
         if s not in _NAMES:
             known = ", ".join(map(repr, _NAMES))
@@ -146,9 +145,7 @@ def scale_and_translate(
         method: "linear", "cubic", "lanczos3" or "lanczos5", or a `ResizeMethod`.
         antialias: Whether filters are wider where the image gets smaller.
         precision: Accepted for JAX's signature.
-
-    Returns:
-        The new image, floating; pixels from beyond the old one are 0.
+    Returns: The new image, floating; pixels from beyond the old one are 0.
 
     Raises:
         ArgumentError: If there is no such method.
@@ -210,18 +207,12 @@ def resize(
         method: "nearest", "linear", "cubic", "lanczos3" or "lanczos5", or a `ResizeMethod`.
         antialias: Whether filters are wider where the image gets smaller.
         precision: Accepted for JAX's signature.
-
-    Returns:
-        The new image, floating.
+    Returns: The new image, floating.
 
     Raises:
         ArgumentError: If there is no such method.
         ShapeError: If ``shape`` has not one length for each axis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.image.resize(np.array([[1.0, 3.0]]), (1, 4), "linear"))
-        [[1.  1.5 2.5 3. ]]
+    Example: print(fg.image.resize(np.array([[1.0, 3.0]]), (1, 4), "linear")) -> [[1.  1.5 2.5 3. ]]
     """
     (x,) = (strong(v) for v in promote_inexact(as_value(image, "resize")))
     lengths = _shape("resize", x, shape)

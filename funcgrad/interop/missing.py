@@ -21,8 +21,7 @@ class Missing(type):
     Being classes, they can be imported, written in annotations, which type checkers accept, and
     asked for in ``isinstance``; using one is an error.
 
-    Args:
-        path: Such as ``jax.pmap``.
+    Args: path: Such as ``jax.pmap``.
     """
 
     _path: str
@@ -67,11 +66,8 @@ class Missing(type):
 def recorded_names(module: str) -> dict[str, str]:
     """Names of another library by module, from the table ``names.txt`` beside a module of ours.
 
-    Args:
-        module: Path of the module of ours.
-
-    Returns:
-        The names with blanks between them; ``"*"`` where they are not recorded.
+    Args: module: Path of the module of ours.
+    Returns: The names with blanks between them; ``"*"`` where they are not recorded.
     """
     lines = Path(module).with_name("names.txt").read_text(encoding="utf-8").splitlines()
     rows = (line.partition(":") for line in lines if not line.startswith("#"))
@@ -81,8 +77,7 @@ def recorded_names(module: str) -> dict[str, str]:
 def stand_in(path: str) -> Any:
     """Stand-in for a missing name: for an error, a class that nothing raises.
 
-    Args:
-        path: Such as ``jax.errors.JaxRuntimeError``.
+    Args: path: Such as ``jax.errors.JaxRuntimeError``.
     """
     module, _, name = path.rpartition(".")
     if name.endswith(("Error", "Exception")):

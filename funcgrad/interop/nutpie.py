@@ -80,9 +80,7 @@ def sample(
         cores: How many chains run at the same time; by default as many as there are processors.
         seed: For draws and for starting points, which are uniform between -2 and 2.
         settings: Further settings of nutpie, such as ``target_accept=0.9`` and ``maxdepth=8``.
-
-    Returns:
-        The draws.
+    Returns: The draws.
 
     Raises:
         ArgumentError: The first argument is no `LogDensity`, there are no draws or chains, or

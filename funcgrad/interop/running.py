@@ -19,9 +19,7 @@ def run(
         install: Prepares the process for the script.
         summary: Text about a script that has run, below its own output: for ``--summary`` before
             the script, and if it stops at a missing name.
-
-    Raises:
-        SystemExit: If no script is named.
+    Raises: SystemExit: If no script is named.
     """
     is_asked = summary is not None and sys.argv[1:2] == ["--summary"]
     del sys.argv[: 1 + is_asked]

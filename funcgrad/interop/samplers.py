@@ -73,9 +73,7 @@ def interval(low: float, high: float) -> Constraint:
     Args:
         low: The lower end, which is not reached.
         high: The upper end.
-
-    Returns:
-        The constraint.
+    Returns: The constraint.
     """
     width = high - low
 
@@ -147,9 +145,7 @@ class LogDensity:
 
     Attributes:
         n: Length of the vectors.
-
-    Raises:
-        ArgumentError: The constraints are of another form.
+    Raises: ArgumentError: The constraints are of another form.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -212,8 +208,7 @@ class LogDensity:
     def unflatten(self, vector: Any) -> Any:
         """The parameters of a vector.
 
-        Args:
-            vector: An array of shape ``(n,)``.
+        Args: vector: An array of shape ``(n,)``.
         """
         parts = zip(self._constraints, self._parts(vector), strict=True)
         return tree_unflatten(self._tree, [c.forward(x) for c, x in parts])
@@ -221,11 +216,8 @@ class LogDensity:
     def flatten(self, parameters: Any) -> Any:
         """The vector of parameters.
 
-        Args:
-            parameters: A tree like the example.
-
-        Raises:
-            ArgumentError: It is another tree.
+        Args: parameters: A tree like the example.
+        Raises: ArgumentError: It is another tree.
         """
         leaves, tree = tree_flatten(parameters)
         if tree != self._tree:

@@ -57,9 +57,7 @@ def cond(
         false_fun: The second branch; its results have the structure and types of the first.
         operands: Pytrees, the arguments of both.
         operand: One argument, for programs that pass it by name.
-
-    Returns:
-        The results of the chosen branch.
+    Returns: The results of the chosen branch.
 
     Raises:
         ShapeError: If ``pred`` is not a scalar, or the types of results differ.
@@ -99,9 +97,7 @@ def switch(
         branches: Functions whose results have equal structures and types.
         operands: Pytrees, the arguments of all.
         operand: One argument, for programs that pass it by name.
-
-    Returns:
-        The results of the chosen branch.
+    Returns: The results of the chosen branch.
 
     Raises:
         ArgumentError: If there is no branch.

@@ -52,17 +52,10 @@ def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T
         axis_name: Name of a mapped axis, or a tuple of names.
         axis_index_groups: Groups of lanes, as lists of their numbers, all of one length: lanes
             meet within their group. By default all are in one.
-
-    Returns:
-        A pytree like ``x``, the same for all examples.
-
-    Raises:
-        AxisNameError: If no surrounding `vmap` has such an axis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.vmap(lambda x: x / fg.lax.psum(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
-        array([0.25, 0.75])
+    Returns: A pytree like ``x``, the same for all examples.
+    Raises: AxisNameError: If no surrounding `vmap` has such an axis.
+    Example: fg.vmap(lambda x: x / fg.lax.psum(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
+        -> array([0.25, 0.75])
     """
     if axis_index_groups is not None:
         return _in_groups(psum, x, axis_name, axis_index_groups)
@@ -85,16 +78,10 @@ def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T
 def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Tree:
     """Mean over the mapped axis.
 
-    Returns:
-        A pytree like ``x``, the same for all examples.
-
-    Raises:
-        AxisNameError: If no surrounding `vmap` has such an axis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.vmap(lambda x: x - fg.lax.pmean(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
-        array([-1.,  1.])
+    Returns: A pytree like ``x``, the same for all examples.
+    Raises: AxisNameError: If no surrounding `vmap` has such an axis.
+    Example: fg.vmap(lambda x: x - fg.lax.pmean(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
+        -> array([-1.,  1.])
     """
     if axis_index_groups is not None:
         return _in_groups(pmean, x, axis_name, axis_index_groups)
@@ -105,16 +92,10 @@ def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> 
 def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Tree:
     """Maximum over the mapped axis.
 
-    Returns:
-        A pytree like ``x``, the same for all examples. Its derivative is shared by ties.
-
-    Raises:
-        AxisNameError: If no surrounding `vmap` has such an axis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.vmap(lambda x: x / fg.lax.pmax(x, "i"), axis_name="i")(np.array([1.0, 4.0]))
-        array([0.25, 1.  ])
+    Returns: A pytree like ``x``, the same for all examples. Its derivative is shared by ties.
+    Raises: AxisNameError: If no surrounding `vmap` has such an axis.
+    Example: fg.vmap(lambda x: x / fg.lax.pmax(x, "i"), axis_name="i")(np.array([1.0, 4.0]))
+        -> array([0.25, 1.  ])
     """
     if axis_index_groups is not None:
         return _in_groups(pmax, x, axis_name, axis_index_groups)
@@ -125,16 +106,10 @@ def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T
 def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Tree:
     """Minimum over the mapped axis.
 
-    Returns:
-        A pytree like ``x``, the same for all examples. Its derivative is shared by ties.
-
-    Raises:
-        AxisNameError: If no surrounding `vmap` has such an axis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.vmap(lambda x: x - fg.lax.pmin(x, "i"), axis_name="i")(np.array([1.0, 4.0]))
-        array([0., 3.])
+    Returns: A pytree like ``x``, the same for all examples. Its derivative is shared by ties.
+    Raises: AxisNameError: If no surrounding `vmap` has such an axis.
+    Example: fg.vmap(lambda x: x - fg.lax.pmin(x, "i"), axis_name="i")(np.array([1.0, 4.0]))
+        -> array([0., 3.])
     """
     if axis_index_groups is not None:
         return _in_groups(pmin, x, axis_name, axis_index_groups)
@@ -148,14 +123,9 @@ def pvary(x: Tree, axis_name: AxisName) -> Tree:
     Operations that meet values of the lanes do this by themselves. What differs already stays as it
     is, and so does what is along other axes.
 
-    Args:
-        axis_name: Name of an axis, or a tuple of names.
-
-    Returns:
-        A pytree like ``x``. In derivatives every copy counts, and ``x`` gets the sum.
-
-    Raises:
-        AxisNameError: If there is no such axis.
+    Args: axis_name: Name of an axis, or a tuple of names.
+    Returns: A pytree like ``x``. In derivatives every copy counts, and ``x`` gets the sum.
+    Raises: AxisNameError: If there is no such axis.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -184,12 +154,8 @@ def pcast(x: Tree, axis_name: AxisName, *, to: str) -> Tree:
         x: Pytree of arrays.
         axis_name: Name of an axis, or a tuple of names.
         to: One of these words. How to make lanes equal is said by a collective, such as `psum`.
-
-    Returns:
-        A pytree like ``x``.
-
-    Raises:
-        ArgumentError: If ``to`` is another word, or ``x`` is of a kind that cannot be taken so.
+    Returns: A pytree like ``x``.
+    Raises: ArgumentError: If ``to`` is another word, or ``x`` is of a kind that cannot be taken so.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -219,20 +185,14 @@ def _cast(x: Tree, axis_name: AxisName, to: str, what: str) -> Tree:
 def pbroadcast(x: Tree, axis_name: AxisName, source: int) -> Tree:
     """The value of one example, for all.
 
-    Args:
-        source: Number of the example.
-
-    Returns:
-        A pytree like ``x``, the same for all examples.
+    Args: source: Number of the example.
+    Returns: A pytree like ``x``, the same for all examples.
 
     Raises:
         AxisNameError: If no surrounding `vmap` has such an axis.
         ArgumentError: If there is no such example.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.vmap(lambda x: fg.lax.pbroadcast(x, "i", 1), axis_name="i")(np.array([1.0, 4.0]))
-        array([4., 4.])
+    Example: fg.vmap(lambda x: fg.lax.pbroadcast(x, "i", 1), axis_name="i")(np.array([1.0, 4.0]))
+        -> array([4., 4.])
     """
     size = axis_size(axis_name)
     if not 0 <= source < size:
@@ -255,16 +215,10 @@ def pbroadcast(x: Tree, axis_name: AxisName, source: int) -> Tree:
 def axis_index(axis_name: AxisName) -> Any:
     """Number of the example along the mapped axis.
 
-    Returns:
-        An int32 scalar, from 0.
-
-    Raises:
-        AxisNameError: If no surrounding `vmap` has such an axis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.vmap(lambda x: x + fg.lax.axis_index("i"), axis_name="i")(np.zeros(3))
-        array([0., 1., 2.])
+    Returns: An int32 scalar, from 0.
+    Raises: AxisNameError: If no surrounding `vmap` has such an axis.
+    Example: fg.vmap(lambda x: x + fg.lax.axis_index("i"), axis_name="i")(np.zeros(3))
+        -> array([0., 1., 2.])
     """
     index: Any = np.int32(0)
     for name, size in _axes(axis_name, "axis_index"):
@@ -275,16 +229,10 @@ def axis_index(axis_name: AxisName) -> Any:
 def axis_size(axis_name: AxisName) -> int:
     """Length of the mapped axis, a Python int.
 
-    Returns:
-        The length; the product of lengths for several names.
-
-    Raises:
-        AxisNameError: If no surrounding `vmap` has such an axis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.vmap(lambda x: x / fg.lax.axis_size("i"), axis_name="i")(np.ones(4))
-        array([0.25, 0.25, 0.25, 0.25])
+    Returns: The length; the product of lengths for several names.
+    Raises: AxisNameError: If no surrounding `vmap` has such an axis.
+    Example: fg.vmap(lambda x: x / fg.lax.axis_size("i"), axis_name="i")(np.ones(4))
+        -> array([0.25, 0.25, 0.25, 0.25])
     """
     return prod(n for _, n in _axes(axis_name, "axis_size"))
 
@@ -310,9 +258,7 @@ def all_gather(
         to: Of lanes of a mesh, whether each gets an array of its own (``"varying"``), all have
             one, which counts once in derivatives (``"invarying"``), or copies whose cotangents are
             summed when they are scattered (``"reduced"``; see `pcast`).
-
-    Returns:
-        A pytree like ``x``, the same for all examples.
+    Returns: A pytree like ``x``, the same for all examples.
 
     Raises:
         AxisNameError: If no surrounding `vmap` has such an axis.
@@ -368,18 +314,13 @@ def psum_scatter(
         axis_index_groups: Groups of lanes, as lists of their numbers, all of one length: lanes
             meet within their group. By default all are in one.
         tiled: Whether the divided axis is kept, with its part, instead of dropped.
-
-    Returns:
-        A pytree like ``x``.
+    Returns: A pytree like ``x``.
 
     Raises:
         AxisNameError: If no surrounding `vmap` has such an axis.
         ShapeError: If the axis cannot be divided.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.vmap(lambda x: fg.lax.psum_scatter(x, "i"), axis_name="i")(np.eye(2) + 1)
-        array([3., 3.])
+    Example: fg.vmap(lambda x: fg.lax.psum_scatter(x, "i"), axis_name="i")(np.eye(2) + 1)
+        -> array([3., 3.])
     """
     if axis_index_groups is not None:
         scatter = partial(psum_scatter, scatter_dimension=scatter_dimension, tiled=tiled)
@@ -403,11 +344,8 @@ def psum_scatter(
 def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Tree:
     """Send values from example to example.
 
-    Args:
-        perm: Pairs (source, destination). Examples that nobody sends to get zeros.
-
-    Returns:
-        A pytree like ``x``.
+    Args: perm: Pairs (source, destination). Examples that nobody sends to get zeros.
+    Returns: A pytree like ``x``.
 
     Raises:
         AxisNameError: If no surrounding `vmap` has such an axis.
@@ -454,18 +392,13 @@ def pshuffle(x: Tree, axis_name: Hashable, perm: Sequence[int]) -> Tree:
     Args:
         axis_name: Name of a mapped axis.
         perm: A permutation of the examples.
-
-    Returns:
-        A pytree like ``x``.
+    Returns: A pytree like ``x``.
 
     Raises:
         AxisNameError: If no surrounding `vmap` has such an axis.
         ArgumentError: If ``perm`` is not a permutation.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.vmap(lambda x: fg.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(np.arange(3.0))
-        array([2., 0., 1.])
+    Example: fg.vmap(lambda x: fg.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(np.arange(3.0))
+        -> array([2., 0., 1.])
     """
     axis_name, size = named_axis(axis_name, "pshuffle")
     if sorted(perm) != list(range(size)):
@@ -497,9 +430,7 @@ def all_to_all(
         axis_index_groups: Groups of lanes, as lists of their numbers, all of one length: lanes
             meet within their group. By default all are in one.
         tiled: Whether parts keep the divided axis and are joined along an existing one.
-
-    Returns:
-        A pytree like ``x``.
+    Returns: A pytree like ``x``.
 
     Raises:
         AxisNameError: If no surrounding `vmap` has such an axis.
@@ -542,9 +473,7 @@ def pswapaxes(x: Tree, axis_name: Hashable, axis: int, *, axis_index_groups: Gro
     Args:
         axis_name: Name of a mapped axis.
         axis: Axis of ``x``.
-
-    Returns:
-        A pytree like ``x``.
+    Returns: A pytree like ``x``.
 
     Raises:
         AxisNameError: If no surrounding `vmap` has such an axis.
@@ -570,9 +499,7 @@ def _in_groups(
         x: Pytree of arrays.
         axis_name: As of the collective.
         groups: The groups.
-
-    Raises:
-        ArgumentError: If not every lane is in one group, or groups differ in length.
+    Raises: ArgumentError: If not every lane is in one group, or groups differ in length.
     """
     size = axis_size(axis_name)
     lengths = {len(group) for group in groups or ()}

@@ -58,9 +58,7 @@ def dot_general(
 
     Returns:
         An array with the batch axes first, then the free axes of ``lhs``, then those of ``rhs``.
-
-    Raises:
-        ShapeError: If paired axes differ in number or length.
+    Raises: ShapeError: If paired axes differ in number or length.
 
     Example:
         >>> import numpy as np
@@ -143,9 +141,7 @@ def dot(
         precision: Accepted for JAX's signature.
         preferred_element_type: Dtype in which products are formed and returned.
         out_sharding: The CPU, if anything.
-
-    Returns:
-        The product.
+    Returns: The product.
 
     Example:
         >>> import numpy as np
@@ -172,14 +168,8 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
         lhs: Array of shape ``(..., m, k)``.
         rhs: Array of shape ``(..., k, n)`` with the same leading axes.
         precision: Accepted for JAX's signature.
-
-    Returns:
-        An array of shape ``(..., m, n)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.batch_matmul(np.ones((1, 1, 3)), np.ones((1, 3, 1)))
-        array([[[3.]]])
+    Returns: An array of shape ``(..., m, n)``.
+    Example: fg.lax.batch_matmul(np.ones((1, 1, 3)), np.ones((1, 3, 1))) -> array([[[3.]]])
     """
     x, y = array_operand("batch_matmul", lhs), array_operand("batch_matmul", rhs)
     ndim = len(shape_of(x))
@@ -215,12 +205,8 @@ def scaled_dot(
         dimension_numbers: As in `dot_general`. By default the last axis of ``lhs`` is summed with
             the last but one of ``rhs``, and those before are batch axes.
         preferred_element_type: Dtype in which products are formed and returned.
-
-    Returns:
-        An array as of `dot_general`.
-
-    Raises:
-        ShapeError: If the lengths of a scale do not divide those of its operand.
+    Returns: An array as of `dot_general`.
+    Raises: ShapeError: If the lengths of a scale do not divide those of its operand.
 
     Example:
         >>> import numpy as np

@@ -72,9 +72,7 @@ def conv_dimension_numbers(
             channels of ``lhs`` and of the result, ``O`` and ``I`` output and input channels of
             ``rhs``, all others name axes along which windows slide. ``None`` for batch and
             channels first, output channels first. A `ConvDimensionNumbers` is returned as it is.
-
-    Returns:
-        The numbers.
+    Returns: The numbers.
 
     Raises:
         ArgumentError: If a letter is missing, repeated or in one string only.
@@ -299,8 +297,7 @@ def conv(
 ) -> operands.Array:
     """`conv_general_dilated` with its defaults: ``(N, C, ...)`` and ``(O, C, ...)``.
 
-    Returns:
-        An array ``(N, O, ...)``.
+    Returns: An array ``(N, O, ...)``.
 
     Example:
         >>> import numpy as np
@@ -328,9 +325,7 @@ def conv_with_general_padding(
     Args:
         lhs_dilation: Distance of neighbouring elements of ``lhs``.
         rhs_dilation: Distance of the elements that neighbouring taps meet.
-
-    Returns:
-        An array ``(N, O, ...)``.
+    Returns: An array ``(N, O, ...)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -379,9 +374,7 @@ def conv_transpose(
         precision: Accepted for JAX's signature.
         preferred_element_type: Dtype in which products are formed and returned.
         use_consistent_padding: Whether explicit padding is that of the convolution transposed.
-
-    Returns:
-        The result.
+    Returns: The result.
 
     Example:
         >>> import numpy as np
@@ -533,9 +526,7 @@ def conv_general_dilated_local(
         rhs_dilation: Distance of neighbouring elements of a window.
         dimension_numbers: Which axis is what: `conv_dimension_numbers`.
         precision: Accepted for JAX's signature.
-
-    Returns:
-        As `conv_general_dilated`.
+    Returns: As `conv_general_dilated`.
 
     Example:
         >>> import numpy as np

@@ -246,11 +246,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     Args:
         x1: Floating array.
         x2: Another one, of the same dtype.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.nextafter(1.0, 2.0)
-        np.float64(1.0000000000000002)
+    Example: fg.lax.nextafter(1.0, 2.0) -> np.float64(1.0000000000000002)
     """
     return _neighbour(x1, x2)
 
@@ -261,9 +257,7 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     Args:
         x: Integers.
         y: Others of the same dtype.
-
-    Returns:
-        An array of that dtype.
+    Returns: An array of that dtype.
 
     Example:
         >>> import numpy as np
@@ -306,12 +300,8 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
         operand: Floating array.
         exponent_bits: Bits of the exponent, at least 1.
         mantissa_bits: Bits of the mantissa behind the leading one, at least 0.
-
-    Returns:
-        An array of the same dtype.
-
-    Raises:
-        ArgumentError: If there are too few bits.
+    Returns: An array of the same dtype.
+    Raises: ArgumentError: If there are too few bits.
 
     Example:
         >>> import numpy as np
@@ -370,9 +360,7 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
     Args:
         x: Dividend.
         y: Divisor, of the same dtype. An integer 0 gives what NumPy gives: 0 and a warning.
-
-    Returns:
-        The quotient, in that dtype.
+    Returns: The quotient, in that dtype.
 
     Example:
         >>> import numpy as np
@@ -400,11 +388,8 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
 def clz(x: ArrayLike) -> Array:
     """How many of the highest bits of integers are 0, in the dtype of ``x``.
 
-    Args:
-        x: Array of integers.
-
-    Raises:
-        DtypeError: If it holds others.
+    Args: x: Array of integers.
+    Raises: DtypeError: If it holds others.
 
     Example:
         >>> import numpy as np
@@ -433,14 +418,8 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     Args:
         x: Base.
         y: Exponent. A Python integer gives exact derivatives at 0 (see `integer_pow`).
-
-    Returns:
-        The power, in the dtype of ``x``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.pow(2.0, 3.0)
-        8.0
+    Returns: The power, in the dtype of ``x``.
+    Example: fg.lax.pow(2.0, 3.0) -> 8.0
     """
     if type(y) is int:
         return integer_pow(x, y)
@@ -456,9 +435,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
     Args:
         x: Base, of any numeric dtype.
         y: Exponent; not negative if ``x`` is an integer.
-
-    Returns:
-        The power, in the dtype of ``x``.
+    Returns: The power, in the dtype of ``x``.
 
     Example:
         >>> import numpy as np
@@ -479,13 +456,8 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 def square(x: ArrayLike) -> Array:
     """``x * x``.
 
-    Args:
-        x: An array or a number, floating.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.square(3.0)
-        9.0
+    Args: x: An array or a number, floating.
+    Example: fg.lax.square(3.0) -> 9.0
     """
     return mul(x, x)
 
@@ -493,13 +465,8 @@ def square(x: ArrayLike) -> Array:
 def reciprocal(x: ArrayLike) -> Array:
     """``1 / x`` of a floating or complex ``x``.
 
-    Args:
-        x: An array or a number, floating.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.reciprocal(4.0)
-        0.25
+    Args: x: An array or a number, floating.
+    Example: fg.lax.reciprocal(4.0) -> 0.25
     """
     return integer_pow(x, -1)
 
@@ -517,9 +484,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
     Args:
         x: Floating array.
         rounding_method: Where halves go: away from zero, or to the even neighbour.
-
-    Returns:
-        An array of the dtype of ``x``.
+    Returns: An array of the dtype of ``x``.
 
     Example:
         >>> import numpy as np
@@ -551,9 +516,7 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
         min: Lower limit.
         x: Array.
         max: Upper limit; it wins where it is below ``min``.
-
-    Returns:
-        An array of the shape and dtype of ``x``.
+    Returns: An array of the shape and dtype of ``x``.
 
     Example:
         >>> import numpy as np
@@ -578,14 +541,8 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
         pred: Bool, a scalar or of the shape of the cases.
         on_true: Elements where ``pred`` holds.
         on_false: Elements where it does not.
-
-    Returns:
-        An array of the type of the cases.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.select(np.array([True, False]), np.ones(2), np.zeros(2))
-        array([1., 0.])
+    Returns: An array of the type of the cases.
+    Example: fg.lax.select(np.array([True, False]), np.ones(2), np.zeros(2)) -> array([1., 0.])
     """
     return select_n(pred, on_false, on_true)
 
@@ -597,9 +554,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
         which: Bool for two cases (False is the first), or integers ``0 .. len(cases) - 1``; a
             scalar or of the shape of the cases.
         *cases: At least one, of one shape and dtype.
-
-    Returns:
-        An array of the type of the cases.
+    Returns: An array of the type of the cases.
 
     Example:
         >>> import numpy as np
@@ -639,14 +594,8 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     Args:
         x: Integers.
         y: Number of places, of the same dtype.
-
-    Returns:
-        An array of that dtype.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.shift_right_logical(8, 1)
-        np.int64(4)
+    Returns: An array of that dtype.
+    Example: fg.lax.shift_right_logical(8, 1) -> np.int64(4)
     """
     x, y = same_dtype("shift_right_logical", x, y)
     check_shapes("shift_right_logical", x, y)
@@ -660,13 +609,8 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
 def conj(x: ArrayLike) -> Array:
     """Complex conjugate; a real argument becomes complex.
 
-    Args:
-        x: An array or a number.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.conj(1 + 2j)
-        np.complex128(1-2j)
+    Args: x: An array or a number.
+    Example: fg.lax.conj(1 + 2j) -> np.complex128(1-2j)
     """
     x = check_operand("conj", x)
     dtype = aval_of(x).dtype
@@ -680,14 +624,8 @@ def complex(x: ArrayLike, y: ArrayLike) -> Array:
     Args:
         x: Real part.
         y: Imaginary part, of the same dtype.
-
-    Returns:
-        complex64 for float32 parts, complex128 for float64.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.complex(1.0, 2.0)
-        np.complex128(1+2j)
+    Returns: complex64 for float32 parts, complex128 for float64.
+    Example: fg.lax.complex(1.0, 2.0) -> np.complex128(1+2j)
     """
     x, y = same_dtype("complex", x, y)
     check_shapes("complex", x, y)
@@ -702,14 +640,8 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     Args:
         operand: Array or scalar.
         new_dtype: A dtype, its name, or a scalar type such as ``np.float32`` or ``float``.
-
-    Returns:
-        The converted array; the imaginary part is dropped on the way to real dtypes.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.convert_element_type(1.5, np.int64)
-        array(1)
+    Returns: The converted array; the imaginary part is dropped on the way to real dtypes.
+    Example: fg.lax.convert_element_type(1.5, np.int64) -> array(1)
     """
     return primitive.convert(
         array_operand("convert_element_type", operand), canonical_dtype(new_dtype)
@@ -723,9 +655,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
         operand: Array or scalar.
         new_dtype: A dtype. A narrower one adds a last axis (low words first), a wider one takes
             the last axis away.
-
-    Returns:
-        The bits as ``new_dtype``. They have no derivative.
+    Returns: The bits as ``new_dtype``. They have no derivative.
 
     Example:
         >>> import numpy as np
@@ -741,16 +671,9 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
 def stop_gradient(x: Any) -> Any:
     """``x`` with derivative zero, for forward and reverse mode.
 
-    Args:
-        x: Array, scalar or pytree of them.
-
-    Returns:
-        The same values.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.grad(lambda x: x * fg.lax.stop_gradient(x))(3.0))
-        3.0
+    Args: x: Array, scalar or pytree of them.
+    Returns: The same values.
+    Example: print(fg.grad(lambda x: x * fg.lax.stop_gradient(x))(3.0)) -> 3.0
     """
     return map_values(primitive.stop_gradient.bind, x)
 
@@ -758,16 +681,9 @@ def stop_gradient(x: Any) -> Any:
 def dtype(x: Any) -> np.dtype[Any]:
     """Dtype of an array or scalar; dtypes and scalar types stand for themselves.
 
-    Args:
-        x: An array or a number, or a dtype.
-
-    Raises:
-        DtypeError: If funcgrad does not compute with it.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.dtype(1.5)
-        dtype('float64')
+    Args: x: An array or a number, or a dtype.
+    Raises: DtypeError: If funcgrad does not compute with it.
+    Example: fg.lax.dtype(1.5) -> dtype('float64')
     """
     if x is None:
         raise DtypeError("lax.dtype: None is no array.")

@@ -22,14 +22,8 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     Args:
         a: Parameter, positive, floating.
         x: Where it is evaluated, of the same dtype.
-
-    Returns:
-        Derivatives; they have none in ``a`` themselves.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.lax.igamma_grad_a(2.0, 1.0).round(6))
-        -0.276196
+    Returns: Derivatives; they have none in ``a`` themselves.
+    Example: print(fg.lax.igamma_grad_a(2.0, 1.0).round(6)) -> -0.276196
     """
     return _of_pair("igamma_grad_a", derivatives_of_incomplete().gammainc_da, a, x)
 
@@ -40,13 +34,7 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     Args:
         a: Parameter, positive, floating.
         x: The number, of the same dtype.
-
-    Returns:
-        ``dx/da`` at a fixed probability ``igamma(a, x)``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.lax.random_gamma_grad(2.0, 1.0).round(6))
-        0.750779
+    Returns: ``dx/da`` at a fixed probability ``igamma(a, x)``.
+    Example: print(fg.lax.random_gamma_grad(2.0, 1.0).round(6)) -> 0.750779
     """
     return _of_pair("random_gamma_grad", gamma_slope, a, x)

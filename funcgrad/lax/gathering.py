@@ -50,8 +50,7 @@ class GatherScatterMode(enum.Enum):
     def from_any(mode: str | GatherScatterMode | None) -> GatherScatterMode:
         """The mode of a name: ``"clip"``, ``"fill"``, ``"drop"`` or ``"promise_in_bounds"``.
 
-        Raises:
-            ArgumentError: If it is another one.
+        Raises: ArgumentError: If it is another one.
         """
         if isinstance(mode, GatherScatterMode):
             return mode
@@ -518,9 +517,7 @@ def scatter_sub(
         indices_are_sorted: Accepted for JAX's signature.
         unique_indices: The caller's promise that no element is written twice.
         mode: What becomes of windows that leave the array.
-
-    Returns:
-        An array like ``operand``.
+    Returns: An array like ``operand``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -567,9 +564,7 @@ def scatter_apply(
         indices_are_sorted: Accepted for JAX's signature.
         unique_indices: The caller's promise that no element is named twice.
         mode: What becomes of windows that leave the array.
-
-    Returns:
-        An array like ``operand``; differentiable, unlike JAX's.
+    Returns: An array like ``operand``; differentiable, unlike JAX's.
 
     Example:
         >>> import numpy as np
@@ -630,9 +625,7 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
         src: The array.
         idxs: One line of integers for each of ``axes``, of one length.
         axes: Axes of the array.
-
-    Returns:
-        An array with the slices along the first axis.
+    Returns: An array with the slices along the first axis.
 
     Example:
         >>> import numpy as np

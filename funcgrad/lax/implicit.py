@@ -49,9 +49,7 @@ def custom_root(
         tangent_solve: ``tangent_solve(g, y)`` returns ``x`` with ``g(x) = y`` for a linear ``g``,
             and is linear in ``y``: such as ``lambda g, y: y / g(1.0)`` for scalars.
         has_aux: Whether ``solve`` returns a pair of the root and anything else.
-
-    Returns:
-        What ``solve`` returns.
+    Returns: What ``solve`` returns.
 
     Raises:
         TreeError: If the root or the value of ``f`` does not have the structure of the guess.
@@ -95,9 +93,7 @@ def custom_linear_solve(
             needed in reverse mode.
         symmetric: Whether ``matvec`` is its own transpose, so that ``solve`` serves for both.
         has_aux: Whether the solvers return a pair of the solution and anything else.
-
-    Returns:
-        What ``solve`` returns.
+    Returns: What ``solve`` returns.
 
     Raises:
         TreeError: If the solution or ``matvec(x)`` does not have the structure of ``b``.

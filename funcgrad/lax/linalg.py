@@ -83,12 +83,8 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
         x: Positive definite matrices, ``(..., n, n)``.
         symmetrize_input: Whether half the sum of ``x`` and its conjugate transpose takes its place;
             else the lower triangle alone is read.
-
-    Returns:
-        The factors.
-
-    Raises:
-        numpy.linalg.LinAlgError: If a matrix is not positive definite (JAX's are nan then).
+    Returns: The factors.
+    Raises: numpy.linalg.LinAlgError: If a matrix is not positive definite (JAX's are nan then).
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -107,14 +103,8 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     Args:
         r_matrix: Upper triangular real matrices ``R``, ``(..., n, n)``.
         w_vector: Vectors ``w``, ``(..., n)``.
-
-    Returns:
-        The factors, ``(..., n, n)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.linalg.cholesky_update(np.array([[3.0]]), np.array([4.0]))
-        array([[5.]])
+    Returns: The factors, ``(..., n, n)``.
+    Example: fg.lax.linalg.cholesky_update(np.array([[3.0]]), np.array([4.0])) -> array([[5.]])
     """
     r, w = same_dtype("linalg.cholesky_update", r_matrix, w_vector)
     r = _square("cholesky_update", r)
@@ -145,14 +135,9 @@ def eig(
         enable_eigvec_derivs: Without effect: vectors always have derivatives.
         implementation: Without effect.
         use_magma: Without effect.
-
-    Returns:
-        The list of eigenvalues, left and right eigenvectors, as far as asked for.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.linalg.eig(np.array([[2.0, 1.0], [1.0, 3.0]]))[0]
-        array([1.38196601+0.j, 3.61803399+0.j])
+    Returns: The list of eigenvalues, left and right eigenvectors, as far as asked for.
+    Example: fg.lax.linalg.eig(np.array([[2.0, 1.0], [1.0, 3.0]]))[0]
+        -> array([1.38196601+0.j, 3.61803399+0.j])
     """
     x = _square("eig", x)
     if compute_left_eigenvectors:
@@ -181,9 +166,7 @@ def eigh(
         sort_eigenvalues: Without effect: they ascend.
         subset_by_index: First and end of the eigenvalues that are returned.
         implementation: Without effect.
-
-    Returns:
-        Eigenvectors (columns), and eigenvalues.
+    Returns: Eigenvectors (columns), and eigenvalues.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -222,8 +205,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
 
     It has no derivative; `funcgrad.scipy.linalg.hessenberg` has.
 
-    Args:
-        a: A matrix, or a stack of them.
+    Args: a: A matrix, or a stack of them.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -259,9 +241,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     Args:
         a: Matrices, ``(..., m, n)``, whose columns below the diagonal are the vectors.
         taus: Factors, ``(..., k)``, ``k <= n``.
-
-    Returns:
-        Matrices of the shape of ``a`` with orthonormal columns.
+    Returns: Matrices of the shape of ``a`` with orthonormal columns.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -300,9 +280,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
         c: Matrices, ``(..., m, l)``, or ``(..., l, m)`` if not ``left``.
         left: Whether the product stands on the left.
         transpose: Whether its conjugate transpose takes its place.
-
-    Returns:
-        The products, of the shape of ``c``.
+    Returns: The products, of the shape of ``c``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -322,13 +300,8 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 def lu(x: Any) -> tuple[Any, Any, Any]:
     """``L`` and ``U`` in one matrix, exchanges of rows, and the permutation (both int32).
 
-    Args:
-        x: Matrix, or a stack of matrices.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.linalg.lu(np.array([[1.0, 2.0], [2.0, 2.0]]))[2]
-        array([1, 0], dtype=int32)
+    Args: x: Matrix, or a stack of matrices.
+    Example: fg.lax.linalg.lu(np.array([[1.0, 2.0], [2.0, 2.0]]))[2] -> array([1, 0], dtype=int32)
     """
     packed, pivots, order = checked(primitives.LuFactor(), array_operand("linalg.lu", x))
     return packed, pivots, order
@@ -340,11 +313,8 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     Args:
         pivots: Rows that were exchanged, integers ``(..., k)``.
         permutation_size: Number of rows of the matrix.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.linalg.lu_pivots_to_permutation(np.array([1, 1]), 3)
-        array([1, 0, 2], dtype=int32)
+    Example: fg.lax.linalg.lu_pivots_to_permutation(np.array([1, 1]), 3)
+        -> array([1, 0, 2], dtype=int32)
     """
     pivots = array_operand("linalg.lu_pivots_to_permutation", pivots)
     *stack, k = shape_of(pivots)
@@ -385,9 +355,7 @@ def qdwh(
     Returns:
         ``u`` with orthonormal columns, ``h`` Hermitian and positive, the number of iterations, and
         whether they have converged, which is True.
-
-    Raises:
-        ShapeError: If ``m < n``.
+    Raises: ShapeError: If ``m < n``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -421,9 +389,7 @@ def qr(
         pivoting: Whether columns are exchanged, so that the diagonal of ``R`` descends.
         full_matrices: Whether ``Q`` is square. Of a tall matrix it has no derivative then.
         use_magma: Without effect.
-
-    Returns:
-        ``Q``, ``R`` and, with ``pivoting``, the order.
+    Returns: ``Q``, ``R`` and, with ``pivoting``, the order.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -455,11 +421,7 @@ def schur(
         compute_schur_vectors: Whether to return the unitary matrix, too.
         sort_eig_vals: ``False``.
         select_callable: ``None``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.linalg.schur(np.array([[2.0, 1.0], [1.0, 3.0]]))[0].shape
-        (2, 2)
+    Example: fg.lax.linalg.schur(np.array([[2.0, 1.0], [1.0, 3.0]]))[0].shape -> (2, 2)
     """
     only_defaults("lax.linalg.schur", sort_eig_vals=sort_eig_vals, select_callable=select_callable)
     t, z, _ = checked(Schur(), _square("schur", x))
@@ -483,14 +445,9 @@ def svd(
         compute_uv: Whether vectors are returned.
         subset_by_index: First and end of the singular values that are returned.
         algorithm: Without effect.
-
-    Returns:
-        The values, or a tuple of the three.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.linalg.svd(np.array([[2.0, 1.0], [1.0, 3.0]]))[1]
-        array([3.61803399, 1.38196601])
+    Returns: The values, or a tuple of the three.
+    Example: fg.lax.linalg.svd(np.array([[2.0, 1.0], [1.0, 3.0]]))[1]
+        -> array([3.61803399, 1.38196601])
     """
     x = array_operand("linalg.svd", x)
     places = None
@@ -526,9 +483,7 @@ def symmetric_product(
         alpha: A factor.
         beta: A factor.
         symmetrize_output: Whether the upper triangle is made that of the lower one.
-
-    Returns:
-        Matrices, ``(..., m, m)``.
+    Returns: Matrices, ``(..., m, m)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -565,9 +520,7 @@ def triangular_solve(
         transpose_a: Whether ``a`` is transposed.
         conjugate_a: Whether it is conjugated.
         unit_diagonal: Whether its diagonal is taken to be 1 and not read.
-
-    Returns:
-        The solutions, of the shape of ``b``.
+    Returns: The solutions, of the shape of ``b``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -623,12 +576,8 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
         b: Right-hand sides, ``(..., m, n)``.
         perturb_singular: Whether singular matrices are replaced by such as differ from them by
             rounding errors.
-
-    Returns:
-        The solutions, of the shape of ``b``.
-
-    Raises:
-        numpy.linalg.LinAlgError: If a matrix is singular, unless it is perturbed.
+    Returns: The solutions, of the shape of ``b``.
+    Raises: numpy.linalg.LinAlgError: If a matrix is singular, unless it is perturbed.
 
     Example:
         >>> import numpy as np, funcgrad as fg

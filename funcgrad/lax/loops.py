@@ -70,9 +70,7 @@ def scan(
         unroll: Accepted for compatibility; the compiler decides.
         _split_transpose: Accepted for JAX's signature.
         progress: Label of a bar of steps, forwards and backwards, where tqdm is installed.
-
-    Returns:
-        The final carry, and the stacked results.
+    Returns: The final carry, and the stacked results.
 
     Raises:
         TreeError: If the carry changes its structure.
@@ -292,9 +290,7 @@ def fori_loop(
         checkpoint_every: For traced bounds, as in `while_loop`.
         max_checkpoints: For traced bounds, as in `while_loop`.
         progress: As in `scan`; for traced bounds as in `while_loop`.
-
-    Returns:
-        The final value.
+    Returns: The final value.
 
     Raises:
         DtypeError: If a bound is not an integer.
@@ -360,18 +356,12 @@ def map(f: Callable[[Any], Any], xs: Tree, *, batch_size: int | None = None) -> 
         f: The function of one element.
         xs: Pytree of arrays with equal leading lengths.
         batch_size: Elements that are worked on at a time, vectorised as by `vmap`.
-
-    Returns:
-        The stacked results.
+    Returns: The stacked results.
 
     Raises:
         ArgumentError: If there are no arrays, or ``batch_size`` is not positive.
         ShapeError: If lengths differ.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.map(lambda row: row.sum(), np.arange(6.0).reshape(3, 2))
-        array([1., 5., 9.])
+    Example: fg.lax.map(lambda row: row.sum(), np.arange(6.0).reshape(3, 2)) -> array([1., 5., 9.])
     """
     what = f"map({name_of(f)})"
     check_function(f, "f", what)

@@ -74,8 +74,7 @@ def array_operand(name: str, value: ArrayLike) -> Array:
 def same_dtype(name: str, *operands: ArrayLike) -> list[ArrayLike]:
     """The operands with Python scalars converted to the dtype that all others have.
 
-    Raises:
-        DtypeError: If the others differ, or a scalar is of a higher kind than they are.
+    Raises: DtypeError: If the others differ, or a scalar is of a higher kind than they are.
     """
     operands = tuple(check_operand(name, x) for x in operands)
     avals = [aval_of(x) for x in operands]
@@ -112,8 +111,7 @@ def _differing_dtypes(name: str, avals: Sequence[ShapedArray]) -> DtypeError:
 def check_shapes(name: str, *operands: ArrayLike) -> None:
     """Check that operands are scalars, or agree in every axis or have length 1 there.
 
-    Raises:
-        ShapeError: If they do not, or differ in their number of axes.
+    Raises: ShapeError: If they do not, or differ in their number of axes.
     """
     shapes = {shape_of(x) for x in operands} - {()}
     ranks = {len(shape) for shape in shapes}
@@ -160,8 +158,7 @@ def canonical_dtype(dtype: Any) -> np.dtype[Any]:
 def canonical_axis(name: str, axis: int, ndim: int) -> int:
     """``axis`` counted from the front.
 
-    Raises:
-        ShapeError: If there is no such axis.
+    Raises: ShapeError: If there is no such axis.
     """
     if not -ndim <= axis < ndim:
         raise ShapeError(

@@ -38,11 +38,8 @@ def approx_max_k(
 ) -> tuple[Array, Array]:
     """The ``k`` greatest elements along an axis and their places: exactly, as `top_k`.
 
-    Args:
-        operand: Real array.
-
-    Returns:
-        The elements, in descending order, and their places.
+    Args: operand: Real array.
+    Returns: The elements, in descending order, and their places.
 
     Example:
         >>> import numpy as np
@@ -63,11 +60,8 @@ def approx_min_k(
 ) -> tuple[Array, Array]:
     """The ``k`` least elements along an axis and their places, exactly.
 
-    Args:
-        operand: Floating array.
-
-    Returns:
-        The elements, in ascending order, and their places.
+    Args: operand: Floating array.
+    Returns: The elements, in ascending order, and their places.
 
     Example:
         >>> import numpy as np
@@ -82,13 +76,8 @@ def approx_min_k(
 def optimization_barrier(operand: Any, /) -> Any:
     """The operand, unchanged: nothing is computed twice here that would have to be kept apart.
 
-    Args:
-        operand: Pytree of arrays.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.optimization_barrier(2.0)
-        2.0
+    Args: operand: Pytree of arrays.
+    Example: fg.lax.optimization_barrier(2.0) -> 2.0
     """
     return tree_map(lambda x: x, operand)
 
@@ -98,11 +87,8 @@ def stage(x: ArrayLike, /) -> Array:
 
     Traced integers are indices of it, and what is computed from it becomes part of the program.
 
-    Args:
-        x: Number or array.
-
-    Returns:
-        A traced value inside of a function that is traced to a program, else an array.
+    Args: x: Number or array.
+    Returns: A traced value inside of a function that is traced to a program, else an array.
 
     Example:
         >>> import numpy as np
@@ -146,9 +132,7 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
         a: The least number, a scalar.
         b: What they are less than, a scalar of the same dtype.
         shape: Static shape of the result.
-
-    Raises:
-        DtypeError: If the dtypes differ, or are neither of integers nor real.
+    Raises: DtypeError: If the dtypes differ, or are neither of integers nor real.
 
     Example:
         >>> import numpy as np
@@ -177,13 +161,8 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """The values, unchanged: there is one device, which has them all.
 
-    Args:
-        shardings: Accepted for JAX's signature.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.with_sharding_constraint(2.0, None)
-        2.0
+    Args: shardings: Accepted for JAX's signature.
+    Example: fg.lax.with_sharding_constraint(2.0, None) -> 2.0
     """
     return optimization_barrier(x)
 
@@ -191,16 +170,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 def create_token(_: Any = None) -> Array:
     """A token, which orders effects in JAX; here they happen in the order of the program.
 
-    Args:
-        _: Ignored.
-
-    Returns:
-        An empty array.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.create_token().shape
-        (0,)
+    Args: _: Ignored.
+    Returns: An empty array.
+    Example: fg.lax.create_token().shape -> (0,)
     """
     return np.zeros(0, np.bool_)
 
@@ -208,16 +180,9 @@ def create_token(_: Any = None) -> Array:
 def after_all(*operands: Array) -> Array:
     """A token that stands for several.
 
-    Args:
-        *operands: Tokens, as `create_token` makes them.
-
-    Returns:
-        A token.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.after_all(fg.lax.create_token(), fg.lax.create_token()).shape
-        (0,)
+    Args: *operands: Tokens, as `create_token` makes them.
+    Returns: A token.
+    Example: fg.lax.after_all(fg.lax.create_token(), fg.lax.create_token()).shape -> (0,)
     """
     return create_token()
 
@@ -231,9 +196,7 @@ def platform_dependent(
         *args: Arguments of the function.
         default: Called if there is none for the CPU.
         **per_platform: A function for each platform, by its name.
-
-    Raises:
-        NotImplementedError: If there is neither a function for the CPU nor a default.
+    Raises: NotImplementedError: If there is neither a function for the CPU nor a default.
 
     Example:
         >>> from funcgrad import lax
@@ -256,12 +219,8 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         decomposition: The function. Its keyword arguments are known, not traced.
         name: A name for the operation.
         version: A number for what the name means.
-
-    Returns:
-        A function of the same arguments.
-
-    Raises:
-        ArgumentError: When it is called with a traced keyword argument.
+    Returns: A function of the same arguments.
+    Raises: ArgumentError: When it is called with a traced keyword argument.
 
     Example:
         >>> import numpy as np

@@ -32,9 +32,7 @@ def associative_scan(
         elems: Pytree of arrays with equal lengths along the axis.
         reverse: Whether the fold starts at the far end.
         axis: The axis.
-
-    Returns:
-        A pytree like ``elems``.
+    Returns: A pytree like ``elems``.
 
     Raises:
         ArgumentError: If there are no arrays.
@@ -44,10 +42,8 @@ def associative_scan(
     Reference:
         G. E. Blelloch, Prefix sums and their applications, 1990.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.associative_scan(np.maximum, np.array([1, 3, 2, 5, 4]))
-        array([1, 3, 3, 5, 5])
+    Example: fg.lax.associative_scan(np.maximum, np.array([1, 3, 2, 5, 4]))
+        -> array([1, 3, 3, 5, 5])
     """
     what = f"associative_scan({name_of(fn)})"
     check_function(fn, "fn", what)

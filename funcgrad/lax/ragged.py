@@ -56,9 +56,7 @@ def ragged_dot(
         preferred_element_type: Dtype in which products are formed and returned.
         group_offset: Must be ``None``.
         out_sharding: The CPU, if anything.
-
-    Returns:
-        An array of shape ``(m, n)``.
+    Returns: An array of shape ``(m, n)``.
 
     Raises:
         ArgumentError: If there is an offset or another device.
@@ -105,9 +103,7 @@ def ragged_dot_general(
         preferred_element_type: Dtype in which products are formed and returned.
         group_offset: Must be ``None``.
         out_sharding: The CPU, if anything.
-
-    Returns:
-        The products.
+    Returns: The products.
 
     Raises:
         ArgumentError: If there is an offset or another device.

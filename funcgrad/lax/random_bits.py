@@ -45,9 +45,7 @@ def rng_bit_generator(
         algorithm: ``RNG_DEFAULT`` or ``RNG_PHILOX``, whose bits are those of JAX on processors; or
             ``RNG_THREE_FRY``, likewise along one axis: several are filled in row-major order.
         out_sharding: The CPU, if anything.
-
-    Returns:
-        The next state, and unsigned integers that have all values equally likely.
+    Returns: The next state, and unsigned integers that have all values equally likely.
 
     Raises:
         DtypeError: If the dtype is not unsigned.

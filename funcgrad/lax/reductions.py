@@ -126,11 +126,7 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
         operand: Array of numbers.
         axes: The axes.
         out_sharding: The CPU, if anything.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.reduce_sum(np.arange(6.0).reshape(2, 3), (1,))
-        array([ 3., 12.])
+    Example: fg.lax.reduce_sum(np.arange(6.0).reshape(2, 3), (1,)) -> array([ 3., 12.])
     """
     check_placement("lax.reduce_sum", out_sharding=out_sharding)
     return _sum(operand, axes)
@@ -199,9 +195,7 @@ def reduce(
         computation: Associative, from two scalars (pytrees of scalars) to one.
         dimensions: The axes, which are dropped.
         out_sharding: The CPU, if anything.
-
-    Returns:
-        The folded array, or pytree of them.
+    Returns: The folded array, or pytree of them.
 
     Raises:
         ArgumentError: If ``computation`` is no function.
@@ -330,16 +324,9 @@ class _Fold:
 def argmax(operand: ArrayLike, axis: int, index_dtype: Any = np.int64) -> Array:
     """Index of the first maximum along an axis, which is dropped.
 
-    Args:
-        operand: Array of real numbers or bools; nan counts as largest.
-
-    Returns:
-        The indices.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.argmax(np.array([3.0, 1.0, 2.0]), 0, np.int64)
-        np.int64(0)
+    Args: operand: Array of real numbers or bools; nan counts as largest.
+    Returns: The indices.
+    Example: fg.lax.argmax(np.array([3.0, 1.0, 2.0]), 0, np.int64) -> np.int64(0)
     """
     return _place("argmax", reductions.ArgMax, operand, axis, index_dtype)
 
@@ -347,16 +334,9 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: Any = np.int64) -> Array:
 def argmin(operand: ArrayLike, axis: int, index_dtype: Any = np.int64) -> Array:
     """Index of the first minimum along an axis, which is dropped.
 
-    Args:
-        operand: Array of real numbers or bools; nan counts as smallest.
-
-    Returns:
-        The indices.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.argmin(np.array([3.0, 1.0, 2.0]), 0, np.int64)
-        np.int64(1)
+    Args: operand: Array of real numbers or bools; nan counts as smallest.
+    Returns: The indices.
+    Example: fg.lax.argmin(np.array([3.0, 1.0, 2.0]), 0, np.int64) -> np.int64(1)
     """
     return _place("argmin", reductions.ArgMin, operand, axis, index_dtype)
 
@@ -437,9 +417,7 @@ def sort(
         dimension: The axis.
         is_stable: Equal elements always keep their order; accepted for JAX's signature.
         num_keys: How many of the arrays decide, the first one first.
-
-    Returns:
-        The sorted array or tuple of arrays; nan comes last.
+    Returns: The sorted array or tuple of arrays; nan comes last.
 
     Example:
         >>> import numpy as np
@@ -470,11 +448,8 @@ def sort_key_val(
         values: An array of the same shape, which follows.
         dimension: The axis that is sorted.
         is_stable: Without effect: sorting is stable.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.sort_key_val(np.array([3.0, 1.0]), np.array([10, 20]))
-        (array([1., 3.]), array([20, 10]))
+    Example: fg.lax.sort_key_val(np.array([3.0, 1.0]), np.array([10, 20]))
+        -> (array([1., 3.]), array([20, 10]))
     """
     keys, values = sort((keys, values), dimension, is_stable)
     return keys, values
@@ -483,11 +458,8 @@ def sort_key_val(
 def top_k(operand: ArrayLike, k: int, axis: int = -1) -> tuple[Array, Array]:
     """The ``k`` largest elements along an axis, descending, and their indices.
 
-    Args:
-        operand: Array of real numbers; nan counts as largest.
-
-    Returns:
-        Values, and indices (int64); of equal elements the first comes first.
+    Args: operand: Array of real numbers; nan counts as largest.
+    Returns: Values, and indices (int64); of equal elements the first comes first.
 
     Example:
         >>> import numpy as np

@@ -20,8 +20,7 @@ Lengths = tuple[int, ...]
 def conv_general_permutations(dimension_numbers: Any) -> tuple[Lengths, Lengths, Lengths]:
     """The axes of the three arrays of a convolution, in the order of ``NCHW``, ``OIHW``, ``NCHW``.
 
-    Args:
-        dimension_numbers: Three strings, as in `conv_dimension_numbers`.
+    Args: dimension_numbers: Three strings, as in `conv_dimension_numbers`.
 
     Example:
         >>> from funcgrad import lax
@@ -48,9 +47,7 @@ def conv_shape_tuple(
         strides: Distance of windows along every axis along which they slide.
         pads: Name of a padding, or ``(low, high)`` for each of these axes.
         batch_group_count: Into how many groups the batch is divided.
-
-    Returns:
-        The shape ``(N, O, ...)``.
+    Returns: The shape ``(N, O, ...)``.
 
     Raises:
         ArgumentError: If there is not one number for each axis.
@@ -165,9 +162,7 @@ def reduce_window_shape_tuple(
         padding: ``(low, high)`` for every axis.
         base_dilation: Distance of neighbouring elements of the array, 1 by default.
         window_dilation: Distance of neighbouring elements of windows, 1 by default.
-
-    Raises:
-        ArgumentError: If there is not one number for each axis, or the padding is a name.
+    Raises: ArgumentError: If there is not one number for each axis, or the padding is a name.
 
     Example:
         >>> from funcgrad import lax

@@ -43,8 +43,7 @@ __all__ = [
 def _static_shape(name: str, shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of ints.
 
-    Raises:
-        ShapeError: If a length is negative.
+    Raises: ShapeError: If a length is negative.
     """
     lengths = tuple(map(int, primitive.lengths_in(shape)))
     if any(n < 0 for n in lengths):
@@ -55,11 +54,8 @@ def _static_shape(name: str, shape: Any) -> tuple[int, ...]:
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """The shape that all ``shapes`` broadcast to.
 
-    Args:
-        *shapes: Shapes, tuples of integers.
-
-    Raises:
-        ShapeError: If they do not fit together.
+    Args: *shapes: Shapes, tuples of integers.
+    Raises: ShapeError: If they do not fit together.
 
     Example:
         >>> from funcgrad import lax
@@ -82,9 +78,7 @@ def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: Any = None) -> 
     Args:
         sizes: Lengths of the new axes.
         out_sharding: The CPU, if anything.
-
-    Returns:
-        An array of shape ``(*sizes, *operand.shape)``.
+    Returns: An array of shape ``(*sizes, *operand.shape)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -113,9 +107,7 @@ def broadcast_in_dim(
         broadcast_dimensions: For every axis of ``operand`` its place in the result, ascending.
             Axes of length 1 are repeated.
         out_sharding: The CPU, if anything.
-
-    Returns:
-        An array of ``shape``.
+    Returns: An array of ``shape``.
 
     Example:
         >>> import numpy as np
@@ -148,11 +140,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     Args:
         x: An array or a number, floating.
         rank: Number of axes of the result.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.broadcast_to_rank(np.arange(2.0), 3).shape
-        (1, 1, 2)
+    Example: fg.lax.broadcast_to_rank(np.arange(2.0), 3).shape -> (1, 1, 2)
     """
     x = array_operand("broadcast_to_rank", x)
     missing = rank - len(shape_of(x))
@@ -175,9 +163,7 @@ def reshape(
         new_sizes: The new shape.
         dimensions: Order in which the axes are read, by default the given one.
         out_sharding: The CPU, if anything.
-
-    Returns:
-        An array of shape ``new_sizes``.
+    Returns: An array of shape ``new_sizes``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -219,13 +205,8 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 def shape_as_value(shape: Shape) -> Array:
     """A shape as an array of integers.
 
-    Args:
-        shape: Lengths of the axes.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.shape_as_value((2, 3))
-        array([2, 3])
+    Args: shape: Lengths of the axes.
+    Example: fg.lax.shape_as_value((2, 3)) -> array([2, 3])
     """
     return np.array(_static_shape("shape_as_value", shape), np.int64)
 
@@ -237,14 +218,8 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
         operand: Array.
         start_dimension: First merged axis.
         stop_dimension: End of the merged axes, by default all.
-
-    Returns:
-        The reshaped array.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.collapse(np.ones((2, 3, 4)), 0, 2).shape
-        (6, 4)
+    Returns: The reshaped array.
+    Example: fg.lax.collapse(np.ones((2, 3, 4)), 0, 2).shape -> (6, 4)
     """
     x = array_operand("collapse", operand)
     own = shape_of(x)
@@ -256,10 +231,7 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """``array`` without the axes ``dimensions``, which have length 1.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.squeeze(np.ones((1, 2)), (0,))
-        array([1., 1.])
+    Example: fg.lax.squeeze(np.ones((1, 2)), (0,)) -> array([1., 1.])
     """
     x = array_operand("squeeze", array)
     own = shape_of(x)
@@ -273,10 +245,7 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """``array`` with axes of length 1 that are at ``dimensions`` of the result.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.expand_dims(np.ones(2), (0,))
-        array([[1., 1.]])
+    Example: fg.lax.expand_dims(np.ones(2), (0,)) -> array([[1., 1.]])
     """
     x = array_operand("expand_dims", array)
     ndim = len(shape_of(x)) + len(dimensions)
@@ -312,13 +281,8 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """``operand`` with the elements along ``dimensions`` in opposite order.
 
-    Args:
-        operand: An array.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.rev(np.arange(3.0), (0,))
-        array([2., 1., 0.])
+    Args: operand: An array.
+    Example: fg.lax.rev(np.arange(3.0), (0,)) -> array([2., 1., 0.])
     """
     x = array_operand("rev", operand)
     return primitive.Reverse(canonical_axes("rev", dimensions, len(shape_of(x)))).bind(x)
@@ -333,9 +297,7 @@ def pad(
         operand: Array.
         padding_value: Scalar of its dtype.
         padding_config: ``(low, high, interior)`` for every axis; negative low and high cut.
-
-    Returns:
-        The padded array.
+    Returns: The padded array.
 
     Example:
         >>> import numpy as np
@@ -361,14 +323,8 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     Args:
         operands: At least one array.
         dimension: The axis.
-
-    Returns:
-        The joined array.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.concatenate([np.zeros(2), np.ones(1)], 0)
-        array([0., 0., 1.])
+    Returns: The joined array.
+    Example: fg.lax.concatenate([np.zeros(2), np.ones(1)], 0) -> array([0., 0., 1.])
     """
     if not len(operands):
         raise ArgumentError("lax.concatenate needs at least one array.")
@@ -402,11 +358,7 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     Args:
         x: An array or a number.
         axis: The new axis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.unstack(np.arange(2.0))
-        (array(0.), array(1.))
+    Example: fg.lax.unstack(np.arange(2.0)) -> (array(0.), array(1.))
     """
     x = array_operand("unstack", x)
     place = canonical_axis("unstack", axis, len(shape_of(x)))
@@ -417,16 +369,9 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Consecutive pieces of the given ``sizes`` along an axis.
 
-    Args:
-        sizes: Lengths of the pieces; their sum is the length of the axis.
-
-    Returns:
-        One array per size.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.split(np.arange(4.0), (1, 3))
-        [array([0.]), array([1., 2., 3.])]
+    Args: sizes: Lengths of the pieces; their sum is the length of the axis.
+    Returns: One array per size.
+    Example: fg.lax.split(np.arange(4.0), (1, 3)) -> [array([0.]), array([1., 2., 3.])]
     """
     x = array_operand("split", operand)
     own = shape_of(x)
@@ -449,11 +394,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     Args:
         operand: An array.
         reps: How often each axis is repeated.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.tile(np.arange(2.0), (2,))
-        array([0., 1., 0., 1.])
+    Example: fg.lax.tile(np.arange(2.0), (2,)) -> array([0., 1., 0., 1.])
     """
     x = array_operand("tile", operand)
     own = shape_of(x)
@@ -471,14 +412,8 @@ def iota(dtype: Any, size: int) -> Array:
     Args:
         dtype: Integer, floating or complex dtype.
         size: Length.
-
-    Returns:
-        A one-dimensional array.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.iota(np.int64, 3)
-        array([0, 1, 2])
+    Returns: A one-dimensional array.
+    Example: fg.lax.iota(np.int64, 3) -> array([0, 1, 2])
     """
     return broadcasted_iota(dtype, (size,), 0)
 
@@ -493,9 +428,7 @@ def broadcasted_iota(
         shape: Shape of the result.
         dimension: The axis that is counted along.
         out_sharding: The CPU, if anything.
-
-    Returns:
-        An array of ``shape``.
+    Returns: An array of ``shape``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -519,17 +452,9 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, *, sharding: An
         fill_value: The scalar.
         dtype: Its dtype, by default that of the scalar.
         sharding: The CPU, if anything.
-
-    Returns:
-        A new array.
-
-    Raises:
-        ShapeError: If ``fill_value`` is no scalar.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.lax.full((2,), 7.0)
-        array([7., 7.])
+    Returns: A new array.
+    Raises: ShapeError: If ``fill_value`` is no scalar.
+    Example: fg.lax.full((2,), 7.0) -> array([7., 7.])
     """
     check_placement("lax.full", sharding=sharding)
     fill = array_operand("full", fill_value)
@@ -552,14 +477,8 @@ def full_like(
         dtype: Another dtype.
         shape: Another shape.
         sharding: The CPU, if anything.
-
-    Returns:
-        A new array.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.full_like(np.ones(2), 7.0)
-        array([7., 7.])
+    Returns: A new array.
+    Example: fg.lax.full_like(np.ones(2), 7.0) -> array([7., 7.])
     """
     check_placement("lax.full_like", sharding=sharding)
     aval = aval_of(check_operand("full_like", x))
@@ -574,11 +493,7 @@ def empty(shape: Shape, dtype: Any, *, out_sharding: Any = None) -> Array:
         shape: Lengths of the axes.
         dtype: Dtype of the result.
         out_sharding: None: there is one device.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.empty((2,), np.float64).shape
-        (2,)
+    Example: fg.lax.empty((2,), np.float64).shape -> (2,)
     """
     check_placement("lax.empty", out_sharding=out_sharding)
     return full(shape, 0, dtype)

@@ -49,14 +49,8 @@ def slice(
         start_indices: First index per axis, not negative.
         limit_indices: End per axis, at most its length.
         strides: Step per axis, by default 1.
-
-    Returns:
-        The elements inside the bounds.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.slice(np.arange(5.0), (1,), (4,))
-        array([1., 2., 3.])
+    Returns: The elements inside the bounds.
+    Example: fg.lax.slice(np.arange(5.0), (1,), (4,)) -> array([1., 2., 3.])
     """
     x = array_operand("slice", operand)
     steps = (1,) * len(start_indices) if strides is None else tuple(map(int, strides))
@@ -81,9 +75,7 @@ def slice_in_dim(
         limit_index: End, by default the length.
         stride: Positive step.
         axis: The axis.
-
-    Returns:
-        The elements inside the bounds.
+    Returns: The elements inside the bounds.
 
     Example:
         >>> import numpy as np
@@ -105,19 +97,10 @@ def slice_in_dim(
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """The slice at one static index along an axis.
 
-    Args:
-        index: The index; negative ones count from the end.
-
-    Returns:
-        The slice.
-
-    Raises:
-        OutOfBoundsError: If there is no such index.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.index_in_dim(np.arange(6.0).reshape(2, 3), 1, 0)
-        array([[3., 4., 5.]])
+    Args: index: The index; negative ones count from the end.
+    Returns: The slice.
+    Raises: OutOfBoundsError: If there is no such index.
+    Example: fg.lax.index_in_dim(np.arange(6.0).reshape(2, 3), 1, 0) -> array([[3., 4., 5.]])
     """
     x = array_operand("index_in_dim", operand)
     place = canonical_axis("index_in_dim", axis, len(shape_of(x)))
@@ -168,11 +151,8 @@ def dynamic_slice(
 ) -> Array:
     """The window of static shape at a start that may be traced.
 
-    Args:
-        slice_sizes: Shape of the window.
-
-    Returns:
-        An array of shape ``slice_sizes``.
+    Args: slice_sizes: Shape of the window.
+    Returns: An array of shape ``slice_sizes``.
 
     Example:
         >>> import numpy as np
@@ -197,14 +177,8 @@ def dynamic_slice_in_dim(
     Args:
         slice_size: Length of the window.
         allow_negative_indices: Whether a negative start counts from the end.
-
-    Returns:
-        The window.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.dynamic_slice_in_dim(np.arange(5.0), 1, 3)
-        array([1., 2., 3.])
+    Returns: The window.
+    Example: fg.lax.dynamic_slice_in_dim(np.arange(5.0), 1, 3) -> array([1., 2., 3.])
     """
     x = array_operand("dynamic_slice_in_dim", operand)
     own = shape_of(x)
@@ -223,16 +197,10 @@ def dynamic_index_in_dim(
 ) -> Array:
     """The slice at one index, which may be traced, along an axis.
 
-    Args:
-        allow_negative_indices: Whether a negative index counts from the end.
-
-    Returns:
-        The slice.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.dynamic_index_in_dim(np.arange(6.0).reshape(2, 3), 1, 0)
-        array([[3., 4., 5.]])
+    Args: allow_negative_indices: Whether a negative index counts from the end.
+    Returns: The slice.
+    Example: fg.lax.dynamic_index_in_dim(np.arange(6.0).reshape(2, 3), 1, 0)
+        -> array([[3., 4., 5.]])
     """
     x = array_operand("dynamic_index_in_dim", operand)
     place = canonical_axis("dynamic_index_in_dim", axis, len(shape_of(x)))
@@ -248,11 +216,8 @@ def dynamic_update_slice(
 ) -> Array:
     """``operand`` with the window at a start that may be traced replaced.
 
-    Args:
-        update: The new window, of the same dtype and number of axes.
-
-    Returns:
-        An array like ``operand``.
+    Args: update: The new window, of the same dtype and number of axes.
+    Returns: An array like ``operand``.
 
     Example:
         >>> import numpy as np
@@ -278,14 +243,9 @@ def dynamic_update_slice_in_dim(
     Args:
         update: The new window.
         allow_negative_indices: Whether a negative start counts from the end.
-
-    Returns:
-        An array like ``operand``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.dynamic_update_slice_in_dim(np.zeros(4), np.ones(2), 1, 0)
-        array([0., 1., 1., 0.])
+    Returns: An array like ``operand``.
+    Example: fg.lax.dynamic_update_slice_in_dim(np.zeros(4), np.ones(2), 1, 0)
+        -> array([0., 1., 1., 0.])
     """
     x = array_operand("dynamic_update_slice_in_dim", operand)
     place = canonical_axis("dynamic_update_slice_in_dim", axis, len(shape_of(x)))
@@ -305,14 +265,8 @@ def dynamic_update_index_in_dim(
     Args:
         update: The new slice, with the axis (of length 1) or without it.
         allow_negative_indices: Whether a negative index counts from the end.
-
-    Returns:
-        An array like ``operand``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.dynamic_update_index_in_dim(np.zeros(3), 7.0, 1, 0)
-        array([0., 7., 0.])
+    Returns: An array like ``operand``.
+    Example: fg.lax.dynamic_update_index_in_dim(np.zeros(3), 7.0, 1, 0) -> array([0., 7., 0.])
     """
     x = array_operand("dynamic_update_index_in_dim", operand)
     place = canonical_axis("dynamic_update_index_in_dim", axis, len(shape_of(x)))

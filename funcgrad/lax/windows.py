@@ -49,12 +49,8 @@ def padtype_to_pads(
         padding: ``"VALID"`` for none; ``"SAME"`` for so much that there is one window for every
             ``stride`` elements, the larger part behind; ``"SAME_LOWER"`` likewise, the larger part
             in front.
-
-    Returns:
-        One pair per axis.
-
-    Raises:
-        ArgumentError: If the name is another one.
+    Returns: One pair per axis.
+    Raises: ArgumentError: If the name is another one.
 
     Example:
         >>> from funcgrad import lax
@@ -82,8 +78,7 @@ def per_axis(
 ) -> tuple[int, ...]:
     """One integer for each of ``count`` axes, 1 by default.
 
-    Raises:
-        ArgumentError: If there are more or fewer, or one is below ``least``.
+    Raises: ArgumentError: If there are more or fewer, or one is below ``least``.
     """
     found = (1,) * count if values is None else tuple(int(v) for v in values)
     if len(found) != count or any(v < least for v in found):
@@ -105,8 +100,7 @@ def slides_of(
 ) -> tuple[Slide, ...]:
     """How windows slide along axes, with as many windows as there is room for.
 
-    Raises:
-        ShapeError: If negative padding takes more than there is.
+    Raises: ShapeError: If negative padding takes more than there is.
     """
     slides = []
     rows = zip(shape, taps, strides, pads, base, dilation, strict=True)
@@ -126,8 +120,7 @@ def slides_of(
 def checked_pads(name: str, padding: Any, count: int) -> list[tuple[int, int]]:
     """Explicit padding as pairs.
 
-    Raises:
-        ArgumentError: If it is not one pair of integers per axis.
+    Raises: ArgumentError: If it is not one pair of integers per axis.
     """
     try:
         pads = [(int(low), int(high)) for low, high in padding]
@@ -170,9 +163,7 @@ def reduce_window(
             negative ones cut.
         base_dilation: Distance of neighbouring elements of the operand; 1 by default.
         window_dilation: Distance of neighbouring elements of a window; 1 by default.
-
-    Returns:
-        An array with one element for every window.
+    Returns: An array with one element for every window.
 
     Raises:
         ArgumentError: If there is not one number, or one pair, for every axis.

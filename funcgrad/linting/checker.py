@@ -53,12 +53,8 @@ def lint(
         ignore: Names of rules that do not look.
         only: Names of the rules that look, all if it is ``None``.
         **kwargs: Keyword arguments of the function.
-
-    Returns:
-        A `LintReport`: a sequence of `Finding`, the worst first, which prints as a text.
-
-    Raises:
-        ArgumentError: There is no rule of a name, or no argument of a number.
+    Returns: A `LintReport`: a sequence of `Finding`, the worst first, which prints as a text.
+    Raises: ArgumentError: There is no rule of a name, or no argument of a number.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -114,9 +110,7 @@ def chosen(ignore: Iterable[str], only: Iterable[str] | None) -> list[Rule]:
     Args:
         ignore: Names of rules that do not.
         only: Names of those that may, all if it is ``None``.
-
-    Raises:
-        ArgumentError: There is no rule of a name.
+    Raises: ArgumentError: There is no rule of a name.
     """
     ignored, wanted = set(ignore), set(RULES) if only is None else set(only)
     unknown = sorted((ignored | wanted) - set(RULES))

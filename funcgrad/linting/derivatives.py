@@ -111,12 +111,8 @@ def check_derivatives(
             1e-3 if anything is in single precision.
         seed: Of the random directions.
         **kwargs: Keyword arguments of the function, which are not differentiated.
-
-    Returns:
-        `DerivativeChecks`: true if all is right.
-
-    Raises:
-        ArgumentError: No argument is a floating array, or a result is none.
+    Returns: `DerivativeChecks`: true if all is right.
+    Raises: ArgumentError: No argument is a floating array, or a result is none.
 
     Example:
         >>> import numpy as np, funcgrad as fg

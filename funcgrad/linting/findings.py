@@ -93,8 +93,7 @@ class LintReport(Sequence[Finding]):
     def by_rule(self, rule: str) -> list[Finding]:
         """Findings of one rule.
 
-        Args:
-            rule: Its name.
+        Args: rule: Its name.
         """
         return [found for found in self if found.rule == rule]
 

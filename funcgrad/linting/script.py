@@ -48,11 +48,8 @@ _FOLDER = str(Path(__file__).parents[1]) + os.sep
 def ignored_by_project(folder: Path) -> list[str]:
     """The rules that ``[tool.funcgrad.lint] ignore`` of the nearest pyproject.toml switches off.
 
-    Args:
-        folder: Where to begin; folders around it are next.
-
-    Raises:
-        ArgumentError: The file is no TOML, or it names what is no list of rules.
+    Args: folder: Where to begin; folders around it are next.
+    Raises: ArgumentError: The file is no TOML, or it names what is no list of rules.
     """
     for place in (folder, *folder.parents):
         file = place / "pyproject.toml"
@@ -93,9 +90,7 @@ def lint_script(
         arguments: Its arguments.
         ignore: Names of rules that do not look.
         reports: A list that reports are added to, which has them also if the script fails.
-
-    Returns:
-        A report for each function, in the order of their first derivatives.
+    Returns: A report for each function, in the order of their first derivatives.
 
     Raises:
         ArgumentError: There is no rule of a name.

@@ -37,10 +37,7 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 def identity(x: ArrayLike) -> Array:
     """``x`` itself, as an array.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.identity(np.array([-2.0, 0.5]))
-        array([-2. ,  0.5])
+    Example: fg.nn.identity(np.array([-2.0, 0.5])) -> array([-2. ,  0.5])
     """
     return strong(as_value(x, "identity"))
 
@@ -48,16 +45,9 @@ def identity(x: ArrayLike) -> Array:
 def relu(x: ArrayLike) -> Array:
     """Rectified linear unit, ``max(x, 0)``; its derivative at 0 is 0.
 
-    Args:
-        x: Array of real numbers; integers stay integers.
-
-    Returns:
-        An array of the type of ``x``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.nn.relu(np.array([-1.0, 2.0])), fg.grad(fg.nn.relu)(0.0))
-        [0. 2.] 0.0
+    Args: x: Array of real numbers; integers stay integers.
+    Returns: An array of the type of ``x``.
+    Example: print(fg.nn.relu(np.array([-1.0, 2.0])), fg.grad(fg.nn.relu)(0.0)) -> [0. 2.] 0.0
     """
     return p.relu.bind(strong(as_value(x, "relu")))
 
@@ -65,10 +55,7 @@ def relu(x: ArrayLike) -> Array:
 def relu6(x: ArrayLike) -> Array:
     """``min(max(x, 0), 6)``; its derivative at the two kinks is 0.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.relu6(np.array([-2.0, 0.5]))
-        array([0. , 0.5])
+    Example: fg.nn.relu6(np.array([-2.0, 0.5])) -> array([0. , 0.5])
     """
     (x,) = floating("relu6", x)
     zero, six = p.zero_of(x), aval_of(x).dtype.type(6)
@@ -84,10 +71,7 @@ def _clipped(x: Array, low: float, high: float) -> Array:
 def sigmoid(x: ArrayLike) -> Array:
     """Logistic function, ``1 / (1 + exp(-x))``.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.sigmoid(np.array([-2.0, 0.5]))
-        array([0.11920292, 0.62245933])
+    Example: fg.nn.sigmoid(np.array([-2.0, 0.5])) -> array([0.11920292, 0.62245933])
     """
     (x,) = floating("sigmoid", x)
     return p.logistic.bind(x)
@@ -96,10 +80,7 @@ def sigmoid(x: ArrayLike) -> Array:
 def log_sigmoid(x: ArrayLike) -> Array:
     """Logarithm of `sigmoid`, accurate for very negative ``x``.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.log_sigmoid(np.array([-2.0, 0.5]))
-        array([-2.12692801, -0.47407698])
+    Example: fg.nn.log_sigmoid(np.array([-2.0, 0.5])) -> array([-2.12692801, -0.47407698])
     """
     (x,) = floating("log_sigmoid", x)
     return _log_logistic(x)
@@ -115,13 +96,8 @@ def _log_logistic(x: Array) -> Array:
 def softplus(x: ArrayLike) -> Array:
     """``log(1 + exp(x))``, the smooth form of `relu`.
 
-    Returns:
-        Positive numbers for real ones, relatively accurate everywhere.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.nn.softplus(1e4), fg.grad(fg.nn.softplus)(1e4))
-        10000.0 1.0
+    Returns: Positive numbers for real ones, relatively accurate everywhere.
+    Example: print(fg.nn.softplus(1e4), fg.grad(fg.nn.softplus)(1e4)) -> 10000.0 1.0
     """
     (x,) = floating("softplus", x)
     return -_log_logistic(-x)
@@ -133,14 +109,8 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     Args:
         x: Array of real numbers.
         b: Positive smoothness.
-
-    Returns:
-        Positive numbers.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.squareplus(np.array([-2.0, 0.5]))
-        array([0.41421356, 1.28077641])
+    Returns: Positive numbers.
+    Example: fg.nn.squareplus(np.array([-2.0, 0.5])) -> array([0.41421356, 1.28077641])
     """
     x, b = floating("squareplus", x, b)
     return 0.5 * (x + p.sqrt.bind(x * x + b))
@@ -149,10 +119,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
 def soft_sign(x: ArrayLike) -> Array:
     """``x / (1 + |x|)``.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.soft_sign(np.array([-2.0, 0.5]))
-        array([-0.66666667,  0.33333333])
+    Example: fg.nn.soft_sign(np.array([-2.0, 0.5])) -> array([-0.66666667,  0.33333333])
     """
     (x,) = floating("soft_sign", x)
     return x / (1 + p.absolute.bind(x))
@@ -161,10 +128,7 @@ def soft_sign(x: ArrayLike) -> Array:
 def silu(x: ArrayLike) -> Array:
     """``x sigmoid(x)``, also called swish.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.silu(np.array([-2.0, 0.5]))
-        array([-0.23840584,  0.31122967])
+    Example: fg.nn.silu(np.array([-2.0, 0.5])) -> array([-0.23840584,  0.31122967])
     """
     (x,) = floating("silu", x)
     return x * p.logistic.bind(x)
@@ -176,10 +140,7 @@ swish = silu
 def mish(x: ArrayLike) -> Array:
     """``x tanh(softplus(x))``.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.mish(np.array([-2.0, 0.5]))
-        array([-0.25250148,  0.37524521])
+    Example: fg.nn.mish(np.array([-2.0, 0.5])) -> array([-0.25250148,  0.37524521])
     """
     (x,) = floating("mish", x)
     return x * p.tanh.bind(softplus(x))
@@ -188,13 +149,8 @@ def mish(x: ArrayLike) -> Array:
 def tanh(x: ArrayLike) -> Array:
     """Hyperbolic tangent.
 
-    Args:
-        x: An array or a number.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.tanh(np.array([-2.0, 0.5]))
-        array([-0.96402758,  0.46211716])
+    Args: x: An array or a number.
+    Example: fg.nn.tanh(np.array([-2.0, 0.5])) -> array([-0.96402758,  0.46211716])
     """
     (x,) = floating("tanh", x)
     return p.tanh.bind(x)
@@ -206,14 +162,8 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     Args:
         x: Array of real numbers.
         alpha: Minus the limit for very negative ``x``.
-
-    Returns:
-        An array of the shape of ``x``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.elu(np.array([-2.0, 0.5]))
-        array([-0.86466472,  0.5       ])
+    Returns: An array of the shape of ``x``.
+    Example: fg.nn.elu(np.array([-2.0, 0.5])) -> array([-0.86466472,  0.5       ])
     """
     x, alpha = floating("elu", x, alpha)
     is_positive, low = _split(x)
@@ -233,14 +183,8 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     Args:
         x: Array of real numbers.
         alpha: Minus the limit for very negative ``x``.
-
-    Returns:
-        An array of the shape of ``x``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.celu(np.array([-2.0, 0.5]))
-        array([-0.86466472,  0.5       ])
+    Returns: An array of the shape of ``x``.
+    Example: fg.nn.celu(np.array([-2.0, 0.5])) -> array([-0.86466472,  0.5       ])
     """
     x, alpha = floating("celu", x, alpha)
     is_positive, low = _split(x)
@@ -250,13 +194,8 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 def selu(x: ArrayLike) -> Array:
     """Scaled `elu` whose constants keep mean 0 and variance 1 (arXiv:1706.02515).
 
-    Args:
-        x: An array or a number.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.selu(np.array([-2.0, 0.5]))
-        array([-1.52016647,  0.52535049])
+    Args: x: An array or a number.
+    Example: fg.nn.selu(np.array([-2.0, 0.5])) -> array([-1.52016647,  0.52535049])
     """
     return _SELU_SCALE * elu(x, _SELU_ALPHA)
 
@@ -267,14 +206,8 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     Args:
         x: Array of real numbers.
         approximate: Whether the probability is that of the usual formula with ``tanh``.
-
-    Returns:
-        An array of the shape of ``x``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(round(float(fg.nn.gelu(1.0, approximate=False)), 6))
-        0.841345
+    Returns: An array of the shape of ``x``.
+    Example: print(round(float(fg.nn.gelu(1.0, approximate=False)), 6)) -> 0.841345
     """
     (x,) = floating("gelu", x)
     if approximate:
@@ -289,14 +222,8 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     Args:
         x: Array of real numbers.
         negative_slope: Slope on the negative side.
-
-    Returns:
-        An array of the shape of ``x``; its derivative at 0 is 1.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.leaky_relu(np.array([-2.0, 0.5]))
-        array([-0.02,  0.5 ])
+    Returns: An array of the shape of ``x``; its derivative at 0 is 1.
+    Example: fg.nn.leaky_relu(np.array([-2.0, 0.5])) -> array([-0.02,  0.5 ])
     """
     x, slope = floating("leaky_relu", x, negative_slope)
     return p.select.bind(p.greater_equal.bind(x, p.zero_of(x)), x, slope * x)
@@ -305,10 +232,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 def hard_tanh(x: ArrayLike) -> Array:
     """``x`` limited to -1 .. 1; its derivative at the two kinks is 1.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.hard_tanh(np.array([-2.0, 0.5]))
-        array([-1. ,  0.5])
+    Example: fg.nn.hard_tanh(np.array([-2.0, 0.5])) -> array([-1. ,  0.5])
     """
     (x,) = floating("hard_tanh", x)
     one = p.ones_like(x)
@@ -318,10 +242,7 @@ def hard_tanh(x: ArrayLike) -> Array:
 def hard_sigmoid(x: ArrayLike) -> Array:
     """``relu6(x + 3) / 6``, a piecewise linear `sigmoid`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.hard_sigmoid(np.array([-2.0, 0.5]))
-        array([0.16666667, 0.58333333])
+    Example: fg.nn.hard_sigmoid(np.array([-2.0, 0.5])) -> array([0.16666667, 0.58333333])
     """
     (x,) = floating("hard_sigmoid", x)
     return relu6(x + 3) / 6
@@ -330,10 +251,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 def hard_silu(x: ArrayLike) -> Array:
     """``x hard_sigmoid(x)``, also called hard swish.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.hard_silu(np.array([-2.0, 0.5]))
-        array([-0.33333333,  0.29166667])
+    Example: fg.nn.hard_silu(np.array([-2.0, 0.5])) -> array([-0.33333333,  0.29166667])
     """
     (x,) = floating("hard_silu", x)
     return x * hard_sigmoid(x)
@@ -345,10 +263,7 @@ hard_swish = hard_silu
 def sparse_plus(x: ArrayLike) -> Array:
     """0 up to -1, ``x`` from 1 on, and the parabola ``(x + 1)**2 / 4`` in between.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.sparse_plus(np.array([-2.0, 0.5]))
-        array([0.    , 0.5625])
+    Example: fg.nn.sparse_plus(np.array([-2.0, 0.5])) -> array([0.    , 0.5625])
     """
     (x,) = floating("sparse_plus", x)
     one = p.ones_like(x)
@@ -359,10 +274,7 @@ def sparse_plus(x: ArrayLike) -> Array:
 def sparse_sigmoid(x: ArrayLike) -> Array:
     """``(x + 1) / 2`` limited to 0 .. 1: the derivative of `sparse_plus`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.sparse_sigmoid(np.array([-2.0, 0.5]))
-        array([0.  , 0.75])
+    Example: fg.nn.sparse_sigmoid(np.array([-2.0, 0.5])) -> array([0.  , 0.75])
     """
     (x,) = floating("sparse_sigmoid", x)
     return 0.5 * _clipped(x + 1, 0.0, 2.0)
@@ -371,10 +283,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 def log1mexp(x: ArrayLike) -> Array:
     """``log(1 - exp(-x))`` for positive ``x``, accurate for small and for large ones.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.log1mexp(np.array([0.5, 2.0]))
-        array([-0.93275213, -0.14541346])
+    Example: fg.nn.log1mexp(np.array([0.5, 2.0])) -> array([-0.93275213, -0.14541346])
     """
     (x,) = floating("log1mexp", x)
     is_small = p.less.bind(x, aval_of(x).dtype.type(math.log(2)))
@@ -391,17 +300,9 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     Args:
         x: Array whose axis has an even length.
         axis: The axis, which is halved.
-
-    Returns:
-        An array of half the size.
-
-    Raises:
-        ShapeError: If the length of the axis is odd.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.glu(np.array([1.0, 2.0, 0.0, 0.0]))
-        array([0.5, 1. ])
+    Returns: An array of half the size.
+    Raises: ShapeError: If the length of the axis is odd.
+    Example: fg.nn.glu(np.array([1.0, 2.0, 0.0, 0.0])) -> array([0.5, 1. ])
     """
     (x,) = floating("glu", x)
     shape = shape_of(x)

@@ -20,8 +20,7 @@ ArrayLike = Any
 def checked_integers(name: str, what: str, labels: ArrayLike, advice: str = "") -> Array:
     """An array of integers.
 
-    Raises:
-        DtypeError: If they are not integers.
+    Raises: DtypeError: If they are not integers.
     """
     index = strong(as_value(labels, name))
     if aval_of(index).dtype.kind not in "iu":
@@ -35,8 +34,7 @@ def within(name: str, what: str, index: Array, count: int) -> Array:
 
     To NumPy negative ones count from the end; as labels they are mistakes, or mark what is missing.
 
-    Raises:
-        OutOfBoundsError: If one is known, and is outside.
+    Raises: OutOfBoundsError: If one is known, and is outside.
     """
     dtype = aval_of(index).dtype
     if is_traced(index):

@@ -43,13 +43,8 @@ _TRUNCATED_STD = 0.87962566103423978
 def zeros(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """An array of zeros; the key is not used.
 
-    Args:
-        dtype: Dtype of the result.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.nn.initializers.zeros(fg.random.key(0), (2,))
-        array([0., 0.])
+    Args: dtype: Dtype of the result.
+    Example: fg.nn.initializers.zeros(fg.random.key(0), (2,)) -> array([0., 0.])
     """
     check_placement("nn.initializers.zeros", out_sharding=out_sharding)
     return full(shape, 0, _dtype(dtype))
@@ -58,13 +53,8 @@ def zeros(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any
 def ones(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """An array of ones; the key is not used.
 
-    Args:
-        dtype: Dtype of the result.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.nn.initializers.ones(fg.random.key(0), (2,))
-        array([1., 1.])
+    Args: dtype: Dtype of the result.
+    Example: fg.nn.initializers.ones(fg.random.key(0), (2,)) -> array([1., 1.])
     """
     check_placement("nn.initializers.ones", out_sharding=out_sharding)
     return full(shape, 1, _dtype(dtype))
@@ -80,14 +70,8 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     Args:
         value: A number, or an array that broadcasts to the shape of the weights.
         dtype: Dtype of the weights unless the initializer is given one; by default float64.
-
-    Returns:
-        An initializer.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.nn.initializers.constant(2)(fg.random.key(0), (2,), np.float32))
-        [2. 2.]
+    Returns: An initializer.
+    Example: print(fg.nn.initializers.constant(2)(fg.random.key(0), (2,), np.float32)) -> [2. 2.]
     """
 
     def init(key: Array, shape: Sequence[int], dtype: Any = dtype) -> Array:
@@ -112,9 +96,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     Args:
         scale: Upper bound.
         dtype: Dtype of the weights unless the initializer is given one; by default float64.
-
-    Returns:
-        An initializer.
+    Returns: An initializer.
 
     Example:
         >>> import funcgrad as fg
@@ -132,9 +114,7 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     Args:
         stddev: Standard deviation.
         dtype: Dtype of the weights unless the initializer is given one; by default float64.
-
-    Returns:
-        An initializer.
+    Returns: An initializer.
 
     Example:
         >>> import funcgrad as fg
@@ -156,9 +136,7 @@ def truncated_normal(
         dtype: Dtype of the weights unless the initializer is given one; by default float64.
         lower: Lower bound, in standard deviations.
         upper: Upper bound, in standard deviations.
-
-    Returns:
-        An initializer.
+    Returns: An initializer.
 
     Example:
         >>> import funcgrad as fg
@@ -224,12 +202,8 @@ def variance_scaling(
         batch_axis: Axis or axes that count for neither.
         dtype: Floating or complex dtype of the weights unless the initializer is given one; by
             default float64.
-
-    Returns:
-        An initializer.
-
-    Raises:
-        ArgumentError: If there is no such mode or distribution.
+    Returns: An initializer.
+    Raises: ArgumentError: If there is no such mode or distribution.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -42,17 +42,9 @@ def dense(x: ArrayLike, kernel: ArrayLike, bias: ArrayLike | None = None) -> Arr
         x: Array (..., inputs).
         kernel: Matrix (inputs, outputs).
         bias: Vector (outputs,).
-
-    Returns:
-        An array (..., outputs).
-
-    Raises:
-        ShapeError: If the last axis of ``x`` is not that of the inputs.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.nn.dense(np.ones((1, 3)), np.ones((3, 2)), np.array([0.0, 1.0])))
-        [[3. 4.]]
+    Returns: An array (..., outputs).
+    Raises: ShapeError: If the last axis of ``x`` is not that of the inputs.
+    Example: print(fg.nn.dense(np.ones((1, 3)), np.ones((3, 2)), np.array([0.0, 1.0]))) -> [[3. 4.]]
     """
     return dense_of("nn.dense", x, kernel, bias)
 
@@ -87,9 +79,7 @@ def embed(table: ArrayLike, indices: ArrayLike) -> Array:
     Args:
         table: Matrix (rows, features).
         indices: Array of integers, 0 to rows - 1.
-
-    Returns:
-        An array of one more axis, the features; nan for a traced index without a row.
+    Returns: An array of one more axis, the features; nan for a traced index without a row.
 
     Raises:
         DtypeError: If the indices are not integers.
@@ -142,9 +132,7 @@ def conv(
         padding_mode: What is beyond the ends: ``"zeros"``, or as in PyTorch ``"circular"`` (the
             other end), ``"reflect"`` (the elements before the last, in reverse) or ``"replicate"``
             (the last element).
-
-    Returns:
-        An array (batch, ..., outputs).
+    Returns: An array (batch, ..., outputs).
 
     Raises:
         ArgumentError: If there is not one number for every axis of the kernel, or no such mode.
@@ -221,18 +209,13 @@ def conv_transpose(
             that meet an element, or what is around the spread elements, as in `conv`. PyTorch's
             padding ``p`` is ``dilation * (length - 1) - p`` here.
         dilation: Distance of the elements that neighbouring taps of the kernel meet.
-
-    Returns:
-        An array (batch, ..., outputs).
+    Returns: An array (batch, ..., outputs).
 
     Raises:
         ArgumentError: If there is not one number for every axis of the kernel.
         ShapeError: If features do not match, or there are too few axes.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.conv_transpose(np.ones((8, 7, 7, 16)), np.ones((3, 3, 16, 4)), strides=2).shape
-        (8, 14, 14, 4)
+    Example: fg.nn.conv_transpose(np.ones((8, 7, 7, 16)), np.ones((3, 3, 16, 4)), strides=2).shape
+        -> (8, 14, 14, 4)
     """
     return conv_transpose_of("nn.conv_transpose", x, kernel, bias, strides, padding, dilation)
 
@@ -343,12 +326,8 @@ def scaled_matmul(
         lhs_scales: Scales, ``(batch, m, parts)``, where ``parts`` divides ``k``.
         rhs_scales: Scales, ``(batch, n, parts)``, of as many parts or others.
         preferred_element_type: Dtype in which products are formed and returned.
-
-    Returns:
-        An array ``(batch, m, n)``.
-
-    Raises:
-        ShapeError: If the shapes do not fit.
+    Returns: An array ``(batch, m, n)``.
+    Raises: ShapeError: If the shapes do not fit.
 
     Example:
         >>> import numpy as np, funcgrad as fg

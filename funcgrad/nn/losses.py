@@ -61,11 +61,8 @@ def _errors(name: str, predictions: ArrayLike, targets: ArrayLike | None) -> Arr
 def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     """``(predictions - targets)**2``; its mean is the mean squared error.
 
-    Returns:
-        One loss for every element of ``predictions``.
-
-    Raises:
-        ShapeError: If the targets do not broadcast to the predictions.
+    Returns: One loss for every element of ``predictions``.
+    Raises: ShapeError: If the targets do not broadcast to the predictions.
 
     Example:
         >>> import numpy as np
@@ -80,16 +77,10 @@ def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> A
 def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     """Half of `squared_error`, so that the derivative is the error itself.
 
-    Returns:
-        One loss for every element of ``predictions``.
-
-    Raises:
-        ShapeError: If the targets do not broadcast to the predictions.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.losses.l2_loss(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
-        array([0.125, 0.5  ])
+    Returns: One loss for every element of ``predictions``.
+    Raises: ShapeError: If the targets do not broadcast to the predictions.
+    Example: fg.nn.losses.l2_loss(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
+        -> array([0.125, 0.5  ])
     """
     error = _errors("l2_loss", predictions, targets)
     return 0.5 * (error * error)
@@ -98,16 +89,10 @@ def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
 def absolute_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     """``|predictions - targets|``; its mean is the mean absolute error, or L1 loss.
 
-    Returns:
-        One loss for every element of ``predictions``. The derivative at 0 is 0.
-
-    Raises:
-        ShapeError: If the targets do not broadcast to the predictions.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.losses.absolute_error(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
-        array([0.5, 1. ])
+    Returns: One loss for every element of ``predictions``. The derivative at 0 is 0.
+    Raises: ShapeError: If the targets do not broadcast to the predictions.
+    Example: fg.nn.losses.absolute_error(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
+        -> array([0.5, 1. ])
     """
     return p.absolute.bind(_errors("absolute_error", predictions, targets))
 
@@ -117,14 +102,9 @@ def huber_loss(
 ) -> Array:
     """`l2_loss` up to ``delta``, and from there on its tangent: outliers pull with that force only.
 
-    Args:
-        delta: Positive error beyond which the loss is linear.
-
-    Returns:
-        One loss for every element of ``predictions``.
-
-    Raises:
-        ShapeError: If the targets do not broadcast to the predictions.
+    Args: delta: Positive error beyond which the loss is linear.
+    Returns: One loss for every element of ``predictions``.
+    Raises: ShapeError: If the targets do not broadcast to the predictions.
 
     Source:
         Huber, Robust estimation of a location parameter, Ann. Math. Statist. 35 (1964).
@@ -144,16 +124,10 @@ def huber_loss(
 def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     """``log(cosh(predictions - targets))``: a smooth `huber_loss`.
 
-    Returns:
-        One loss for every element of ``predictions``.
-
-    Raises:
-        ShapeError: If the targets do not broadcast to the predictions.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.losses.log_cosh(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
-        array([0.12011451, 0.43378083])
+    Returns: One loss for every element of ``predictions``.
+    Raises: ShapeError: If the targets do not broadcast to the predictions.
+    Example: fg.nn.losses.log_cosh(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
+        -> array([0.12011451, 0.43378083])
     """
     error = _errors("log_cosh", predictions, targets)
     # log(exp(e) + exp(-e)) - log 2, by softplus of -2e: finite for every e.
@@ -170,12 +144,8 @@ def cosine_similarity(
         targets: Array of vectors that broadcasts to the shape of the predictions.
         epsilon: Lengths below it count as this one; a vector of zeros has similarity 0 to all.
         axis: The axis of the vectors.
-
-    Returns:
-        One number for every pair of vectors.
-
-    Raises:
-        ShapeError: If the targets do not broadcast to the predictions.
+    Returns: One number for every pair of vectors.
+    Raises: ShapeError: If the targets do not broadcast to the predictions.
 
     Example:
         >>> import numpy as np
@@ -197,17 +167,10 @@ def cosine_distance(
         targets: Array of vectors that broadcasts to the shape of the predictions.
         epsilon: Lengths below it count as this one.
         axis: The axis of the vectors.
-
-    Returns:
-        One loss for every pair of vectors.
-
-    Raises:
-        ShapeError: If the targets do not broadcast to the predictions.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.losses.cosine_distance(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
-        np.float64(0.1425070742874559)
+    Returns: One loss for every pair of vectors.
+    Raises: ShapeError: If the targets do not broadcast to the predictions.
+    Example: fg.nn.losses.cosine_distance(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
+        -> np.float64(0.1425070742874559)
     """
     return 1.0 - _cosine("cosine_distance", predictions, targets, epsilon, axis)
 
@@ -231,12 +194,8 @@ def hinge_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> Array:
     Args:
         predictor_outputs: Array of scores.
         targets: Array of 1 and -1 that broadcasts to the shape of the scores.
-
-    Returns:
-        One loss for every score; the derivative at the kink is 0.
-
-    Raises:
-        ShapeError: If the targets do not broadcast to the scores.
+    Returns: One loss for every score; the derivative at the kink is 0.
+    Raises: ShapeError: If the targets do not broadcast to the scores.
 
     Example:
         >>> import numpy as np
@@ -256,12 +215,8 @@ def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
     Args:
         logits: Array of real numbers.
         labels: Probabilities, such as 0 and 1 or bools, that broadcast to the shape of the logits.
-
-    Returns:
-        One loss for every logit: for several labels per example, sum or average over them.
-
-    Raises:
-        ShapeError: If the labels do not broadcast to the logits.
+    Returns: One loss for every logit: for several labels per example, sum or average over them.
+    Raises: ShapeError: If the labels do not broadcast to the logits.
 
     Example:
         >>> import numpy as np
@@ -297,12 +252,8 @@ def softmax_cross_entropy(
             those of another model, or `smooth_labels`.
         axis: The axis or axes of the classes.
         where: Bools that broadcast with ``logits``: which classes take part.
-
-    Returns:
-        One loss for every example: the shape of the logits without ``axis``.
-
-    Raises:
-        ShapeError: If the labels do not broadcast to the logits.
+    Returns: One loss for every example: the shape of the logits without ``axis``.
+    Raises: ShapeError: If the labels do not broadcast to the logits.
 
     Example:
         >>> import numpy as np
@@ -331,9 +282,7 @@ def softmax_cross_entropy_with_integer_labels(
         axis: The axis of the classes.
         where: Bools that broadcast with ``logits``: which classes take part. The class of a label
             must be among them.
-
-    Returns:
-        One loss for every label; nan for a traced label without a class.
+    Returns: One loss for every label; nan for a traced label without a class.
 
     Raises:
         DtypeError: If the labels are not integers.
@@ -383,9 +332,7 @@ def smooth_labels(labels: ArrayLike, alpha: ArrayLike) -> Array:
     Args:
         labels: Probabilities of classes along the last axis, such as rows of `nn.one_hot`.
         alpha: The share, between 0 and 1.
-
-    Returns:
-        Probabilities of the same shape, for `softmax_cross_entropy`.
+    Returns: Probabilities of the same shape, for `softmax_cross_entropy`.
 
     Source:
         Müller and others, When does label smoothing help?, arXiv:1906.02629.
@@ -419,9 +366,7 @@ def kl_divergence(
     Returns:
         One loss for every example: the shape of the predictions without ``axis``. A target of 0
         adds 0; where something possible was called impossible it is infinite.
-
-    Raises:
-        ShapeError: If the targets do not broadcast to the predictions.
+    Raises: ShapeError: If the targets do not broadcast to the predictions.
 
     Example:
         >>> import numpy as np
@@ -448,17 +393,10 @@ def kl_divergence_with_log_targets(
         log_targets: Logarithms of the true probabilities; they broadcast to the predictions.
         axis: The axis or axes of the classes.
         where: Bools that broadcast with ``log_predictions``: which classes take part.
-
-    Returns:
-        One loss for every example: the shape of the predictions without ``axis``.
-
-    Raises:
-        ShapeError: If the targets do not broadcast to the predictions.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.losses.kl_divergence_with_log_targets(np.log([0.5, 0.5]), np.log([0.25, 0.75]))
-        np.float64(0.1308120359411369)
+    Returns: One loss for every example: the shape of the predictions without ``axis``.
+    Raises: ShapeError: If the targets do not broadcast to the predictions.
+    Example: fg.nn.losses.kl_divergence_with_log_targets(np.log([0.5, 0.5]), np.log([0.25, 0.75]))
+        -> np.float64(0.1308120359411369)
     """
     name = "kl_divergence_with_log_targets"
     x, y = _pair(name, log_predictions, log_targets, "targets")

@@ -37,9 +37,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
         x: Array of real numbers.
         axis: The axis, a tuple of them, or ``None`` for all.
         where: Bools that broadcast with ``x``: which elements take part; the others give 0.
-
-    Returns:
-        An array of the shape of ``x``.
+    Returns: An array of the shape of ``x``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -57,14 +55,8 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
         x: Array of real numbers.
         axis: The axis, a tuple of them, or ``None`` for all.
         where: Bools that broadcast with ``x``: which elements take part; the others give -inf.
-
-    Returns:
-        An array of the shape of ``x``, accurate where `softmax` is small.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.nn.log_softmax(np.array([0.0, 1000.0])))
-        [-1000.     0.]
+    Returns: An array of the shape of ``x``, accurate where `softmax` is small.
+    Example: print(fg.nn.log_softmax(np.array([0.0, 1000.0]))) -> [-1000.     0.]
     """
     return log_normalized("log_softmax", x, axis, where)
 
@@ -79,14 +71,8 @@ def logmeanexp(
         axis: The axis or axes of the mean, by default all.
         where: Bools that broadcast with ``x``: which elements take part.
         keepdims: Whether the axes stay, with length 1.
-
-    Returns:
-        The logarithm of the mean.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.nn.logmeanexp(np.array([1000.0, 1000.0])))
-        1000.0
+    Returns: The logarithm of the mean.
+    Example: print(fg.nn.logmeanexp(np.array([1000.0, 1000.0]))) -> 1000.0
     """
     (x,) = floating("logmeanexp", x)
     total = log_sum("logmeanexp", x, axis, None, keepdims, False, where)
@@ -132,11 +118,7 @@ def standardize(
     Returns:
         An array of the shape of ``x``. The variance is that of the deviations from the mean,
         which loses no digits where the mean is large.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.nn.standardize(np.array([1.0, 3.0]), epsilon=0.0))
-        [-1.  1.]
+    Example: print(fg.nn.standardize(np.array([1.0, 3.0]), epsilon=0.0)) -> [-1.  1.]
     """
     if algorithm not in ("stable", "fast"):
         raise ArgumentError(
@@ -165,9 +147,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
         num_classes: Length of the rows.
         dtype: Dtype of the result, by default float64.
         axis: Where the new axis is in the result.
-
-    Returns:
-        An array of one more axis, of length ``num_classes``.
+    Returns: An array of one more axis, of length ``num_classes``.
 
     Raises:
         ArgumentError: If ``num_classes`` is negative.

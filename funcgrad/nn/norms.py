@@ -43,20 +43,12 @@ def layer_norm(
         bias: Array of the lengths of ``axis``.
         axis: The axis or axes over which mean and (biased) variance are taken.
         epsilon: Added to the variance.
-
-    Returns:
-        An array of the shape of ``x``.
-
-    Raises:
-        ShapeError: If scale or bias do not have the lengths of the axes.
+    Returns: An array of the shape of ``x``.
+    Raises: ShapeError: If scale or bias do not have the lengths of the axes.
 
     Source:
         Ba, Kiros and Hinton, arXiv:1607.06450.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.nn.layer_norm(np.array([1.0, 3.0]), bias=np.ones(2), epsilon=0.0))
-        [0. 2.]
+    Example: print(fg.nn.layer_norm(np.array([1.0, 3.0]), bias=np.ones(2), epsilon=0.0)) -> [0. 2.]
     """
     return layer_norm_of("nn.layer_norm", x, scale, bias, axis, epsilon)
 
@@ -84,20 +76,12 @@ def rms_norm(
         scale: Array of the lengths of ``axis``.
         axis: The axis or axes over which the mean is taken.
         epsilon: Added to the mean of squares.
-
-    Returns:
-        An array of the shape of ``x``.
-
-    Raises:
-        ShapeError: If the scale does not have the lengths of the axes.
+    Returns: An array of the shape of ``x``.
+    Raises: ShapeError: If the scale does not have the lengths of the axes.
 
     Source:
         Zhang and Sennrich, arXiv:1910.07467.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.nn.rms_norm(np.array([3.0, 3.0]), epsilon=0.0))
-        [1. 1.]
+    Example: print(fg.nn.rms_norm(np.array([3.0, 3.0]), epsilon=0.0)) -> [1. 1.]
     """
     return rms_norm_of("nn.rms_norm", x, scale, axis, epsilon)
 
@@ -128,20 +112,13 @@ def group_norm(
         scale: Vector (features,).
         bias: Vector (features,).
         epsilon: Added to the variance.
-
-    Returns:
-        An array of the shape of ``x``.
-
-    Raises:
-        ShapeError: If the groups do not divide the features, or ``x`` has less than two axes.
+    Returns: An array of the shape of ``x``.
+    Raises: ShapeError: If the groups do not divide the features, or ``x`` has less than two axes.
 
     Source:
         Wu and He, arXiv:1803.08494.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.nn.group_norm(np.array([[1.0, 3.0, 5.0, 9.0]]), 2, epsilon=0.0))
-        [[-1.  1. -1.  1.]]
+    Example: print(fg.nn.group_norm(np.array([[1.0, 3.0, 5.0, 9.0]]), 2, epsilon=0.0))
+        -> [[-1.  1. -1.  1.]]
     """
     return group_norm_of("nn.group_norm", x, groups, scale, bias, epsilon)
 

@@ -149,9 +149,7 @@ def avg_pool(
         strides: Distance of windows, by default 1, as in flax.
         padding: As in `max_pool`; zeros are beyond the ends.
         count_include_pad: Whether these zeros are counted, as in flax and PyTorch.
-
-    Returns:
-        An array (batch, ..., features) with one element for every window.
+    Returns: An array (batch, ..., features) with one element for every window.
 
     Raises:
         ArgumentError: If there is not one number for every axis of the window.

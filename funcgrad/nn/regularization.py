@@ -27,20 +27,12 @@ def dropout(key: ArrayLike, x: ArrayLike, rate: ArrayLike) -> Array:
         key: A random key; the same key drops the same elements.
         x: Array of real numbers.
         rate: Probability, 0 to 1. It may be traced, such as a schedule's.
-
-    Returns:
-        An array of the type of ``x``, whose expected value is ``x``; zeros for a rate of 1.
-
-    Raises:
-        ArgumentError: If the rate is no probability.
+    Returns: An array of the type of ``x``, whose expected value is ``x``; zeros for a rate of 1.
+    Raises: ArgumentError: If the rate is no probability.
 
     Source:
         Srivastava and others, JMLR 15 (2014).
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.nn.dropout(fg.random.key(0), np.ones(6), 0.5))
-        [2. 2. 0. 0. 0. 2.]
+    Example: print(fg.nn.dropout(fg.random.key(0), np.ones(6), 0.5)) -> [2. 2. 0. 0. 0. 2.]
     """
     (x,) = floating("nn.dropout", x)
     rate = checked_rate("nn.dropout", rate)
@@ -66,8 +58,7 @@ def checked_rate(name: str, rate: ArrayLike) -> ArrayLike:
 def drops(name: str, rate: ArrayLike, key: ArrayLike | None, how: str) -> bool:
     """Whether anything is dropped, for which a random key is needed.
 
-    Raises:
-        ArgumentError: If the rate is no probability, or there is no key.
+    Raises: ArgumentError: If the rate is no probability, or there is no key.
     """
     rate = checked_rate(name, rate)
     if not is_traced(rate) and rate == 0:

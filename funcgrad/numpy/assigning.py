@@ -250,8 +250,7 @@ IN_PLACE: dict[Any, Function] = {np.copyto: copyto, np.putmask: putmask}
 def array_function(publics: Mapping[Any, Function]) -> Function:
     """Implement ``__array_function__``: NumPy's other functions.
 
-    Args:
-        publics: NumPy's function -> ours, as users call it.
+    Args: publics: NumPy's function -> ours, as users call it.
     """
 
     def dispatch(self: WritableArray, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

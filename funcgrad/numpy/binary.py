@@ -38,14 +38,9 @@ def bitwise_count(x: Any) -> Any:
 
     As `numpy.bitwise_count`.
 
-    Args:
-        x: Array of integers or bools.
-
-    Returns:
-        Array of uint8.
-
-    Raises:
-        DtypeError: If ``x`` holds no integers.
+    Args: x: Array of integers or bools.
+    Returns: Array of uint8.
+    Raises: DtypeError: If ``x`` holds no integers.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -66,9 +61,7 @@ def gcd(x1: Any, x2: Any) -> Any:
     Args:
         x1: Array of integers.
         x2: Array of integers.
-
-    Raises:
-        DtypeError: If an argument holds no integers.
+    Raises: DtypeError: If an argument holds no integers.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -86,9 +79,7 @@ def lcm(x1: Any, x2: Any) -> Any:
     Args:
         x1: Array of integers.
         x2: Array of integers.
-
-    Raises:
-        DtypeError: If an argument holds no integers.
+    Raises: DtypeError: If an argument holds no integers.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -122,8 +113,7 @@ def frexp(x: Any) -> tuple[Any, Any]:
 
     As `numpy.frexp`: numbers as ``mantissa * 2**exponent``, the mantissa in [0.5, 1).
 
-    Args:
-        x: Real array.
+    Args: x: Real array.
 
     Returns:
         The mantissa, of a floating dtype, which is differentiable, and the exponent, int32. Of 0,
@@ -162,11 +152,8 @@ def spacing(x: Any) -> Any:
 
     As `numpy.spacing`: the distance to the next number away from 0, with the sign of ``x``.
 
-    Args:
-        x: Real array.
-
-    Returns:
-        The distances, whose derivative is 0; that of 0 is the least positive number.
+    Args: x: Real array.
+    Returns: The distances, whose derivative is 0; that of 0 is the least positive number.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -205,9 +192,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
         a: Array of integers or bools.
         axis: Where eight become one; by default all of ``a`` is one line.
         bitorder: ``"big"``: the first is the highest bit; or ``"little"``.
-
-    Returns:
-        Array of uint8; where the length is no multiple of 8, bits that are missing are 0.
+    Returns: Array of uint8; where the length is no multiple of 8, bits that are missing are 0.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -239,12 +224,8 @@ def unpackbits(
         count: How many bits to return, more than there are being 0; a negative number is how many
             to leave away at the end.
         bitorder: ``"big"``: the highest bit comes first; or ``"little"``.
-
-    Returns:
-        Array of uint8, zeros and ones.
-
-    Raises:
-        DtypeError: If ``a`` holds no uint8.
+    Returns: Array of uint8, zeros and ones.
+    Raises: DtypeError: If ``a`` holds no uint8.
 
     Example:
         >>> import numpy as np, funcgrad.numpy as fnp

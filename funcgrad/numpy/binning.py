@@ -49,11 +49,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str = "scan") ->
         right: Whether the right edge belongs to a bin; of ``interp``, the value above the last
             point.
         method: Accepted; one way is used, which gives the same.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.digitize(np.array([0.5, 2.5]), np.array([0.0, 1.0, 2.0]))
-        array([1, 3])
+    Example: fg.numpy.digitize(np.array([0.5, 2.5]), np.array([0.0, 1.0, 2.0])) -> array([1, 3])
     """
     values, bins = as_value(x, "digitize"), strong(as_value(bins, "digitize"))
     for given in (values, bins):
@@ -121,11 +117,7 @@ def bincount(
         minlength: Least length of the result.
         length: Length of the result, for any values: those beyond it are dropped.
         out_sharding: The CPU, if anything.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.bincount(np.array([0, 1, 1, 3]))
-        array([1, 2, 0, 1])
+    Example: fg.numpy.bincount(np.array([0, 1, 1, 3])) -> array([1, 2, 0, 1])
     """
     check_placement("bincount", out_sharding=out_sharding)
     x = strong(as_value(x, "bincount"))
@@ -162,13 +154,9 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
     As `numpy.histogram_bin_edges`, for a number of bins or edges.
 
-    Args:
-        range: Smallest and largest value that are counted.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.histogram_bin_edges(np.array([0.0, 1.0]), bins=4)
-        array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    Args: range: Smallest and largest value that are counted.
+    Example: fg.numpy.histogram_bin_edges(np.array([0.0, 1.0]), bins=4)
+        -> array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     if isinstance(bins, str):
         raise ArgumentError("histogram: bins must be a number or edges, not the name of a rule.")
@@ -206,11 +194,8 @@ def histogram(
     Args:
         range: Smallest and largest value that are counted.
         density: Whether counts are divided so that the integral is 1.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.histogram(np.array([0.1, 0.2, 0.9]), bins=2, range=(0.0, 1.0))
-        (array([2, 1]), array([0. , 0.5, 1. ]))
+    Example: fg.numpy.histogram(np.array([0.1, 0.2, 0.9]), bins=2, range=(0.0, 1.0))
+        -> (array([2, 1]), array([0. , 0.5, 1. ]))
     """
     edges = histogram_bin_edges(a, bins, range)
     x, bounds = map(strong, promote(shaping.ravel(as_value(a, "histogram")), edges))
@@ -262,12 +247,8 @@ def histogramdd(
         range: For each axis the least and greatest edge, or None.
         density: Whether to divide by the volume of boxes and the number of points.
         weights: What to add up instead of ones, ``(n,)``; differentiable.
-
-    Returns:
-        The counts, floats with one axis per coordinate, and a list of edges.
-
-    Raises:
-        ShapeError: If ``bins`` or ``range`` does not have an entry for each axis.
+    Returns: The counts, floats with one axis per coordinate, and a list of edges.
+    Raises: ShapeError: If ``bins`` or ``range`` does not have an entry for each axis.
 
     Example:
         >>> import numpy as np, funcgrad.numpy as fnp
@@ -321,9 +302,7 @@ def histogram2d(
         range: For each axis the least and greatest edge, or None.
         density: As in `histogramdd`.
         weights: As in `histogramdd`.
-
-    Returns:
-        The counts, the edges of the first axis and those of the second.
+    Returns: The counts, the edges of the first axis and those of the second.
 
     Example:
         >>> import funcgrad.numpy as fnp

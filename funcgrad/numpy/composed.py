@@ -51,11 +51,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
         a: Array, number or traced value.
         decimals: Number of decimals to round to; negative ones count before the point.
         out: ``None``; results are new arrays.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.round(np.array([-1.5, 0.5, 2.5]))
-        array([-2.,  0.,  2.])
+    Example: fg.numpy.round(np.array([-1.5, 0.5, 2.5])) -> array([-2.,  0.,  2.])
     """
     refuse_out(out, "round")
     x = promotion.strong(promotion.as_value(a, "round"))
@@ -85,10 +81,7 @@ def fix(x: Any, out: None = None) -> Any:
 
     As `numpy.fix`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fix(np.array([-1.5, 0.5, 2.5]))
-        array([-1.,  0.,  2.])
+    Example: fg.numpy.fix(np.array([-1.5, 0.5, 2.5])) -> array([-1.,  0.,  2.])
     """
     refuse_out(out, "fix")
     return e.trunc(x)
@@ -103,10 +96,7 @@ def ldexp(x1: Any, x2: Any) -> Any:
     of them but one are by 1 where it does not, and a step that may leave the normal numbers is
     followed by none that rounds again.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.ldexp(0.75, 3)
-        np.float64(6.0)
+    Example: fg.numpy.ldexp(0.75, 3) -> np.float64(6.0)
     """
     (x,) = promotion.promote_inexact(promotion.as_value(x1, "ldexp"))
     dtype = aval_of(x).dtype
@@ -146,10 +136,7 @@ def sinc(x: Any) -> Any:
 
     As `numpy.sinc`: ``sin(pi x) / (pi x)``, with derivatives of every order at 0.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.sinc(np.array([0.0, 0.5]))
-        array([1.        , 0.63661977])
+    Example: fg.numpy.sinc(np.array([0.0, 0.5])) -> array([1.        , 0.63661977])
     """
     x = _widened(x, "sinc")
     return quotient("sin").bind(p.mul.bind(x, aval_of(x).dtype.type(np.pi)))
@@ -160,13 +147,8 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 
     As `numpy.polyval`, by Horner's rule; ``unroll`` is of no effect.
 
-    Args:
-        unroll: Accepted for JAX's signature; without effect.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.polyval([1.0, 0.0, -1.0], 3.0)
-        np.float64(8.0)
+    Args: unroll: Accepted for JAX's signature; without effect.
+    Example: fg.numpy.polyval([1.0, 0.0, -1.0], 3.0) -> np.float64(8.0)
     """
     coefficients, x = promotion.as_value(p, "polyval"), promotion.as_value(x, "polyval")
     n = shape_of(coefficients)[0]
@@ -185,10 +167,7 @@ def i0(x: Any) -> Any:
 
     As `numpy.i0`.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.i0(0.5)
-        np.float64(1.0634833707413234)
+    Example: fg.numpy.i0(0.5) -> np.float64(1.0634833707413234)
     """
     x = _widened(x, "i0")
     return bessel_i0.bind(x)
@@ -210,11 +189,7 @@ def logspace(
     Args:
         base: Base of the powers.
         axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.logspace(0.0, 2.0, 3)
-        array([  1.,  10., 100.])
+    Example: fg.numpy.logspace(0.0, 2.0, 3) -> array([  1.,  10., 100.])
     """
     values = [promotion.as_value(v, "logspace") for v in (start, stop, base)]
     if shape_of(values[2]):
@@ -233,13 +208,8 @@ def geomspace(
 
     As `numpy.geomspace`: bounds of one sign, or complex ones; they may be traced.
 
-    Args:
-        axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.geomspace(1.0, 8.0, 4)
-        array([1., 2., 4., 8.])
+    Args: axis: The axis, counted from the end if negative.
+    Example: fg.numpy.geomspace(1.0, 8.0, 4) -> array([1., 2., 4., 8.])
     """
     bounds = [promotion.as_value(v, "geomspace") for v in (start, stop)]
     if builtins.any(not isinstance(v, Tracer) and np.any(np.equal(v, 0)) for v in bounds):
@@ -262,8 +232,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
     As `numpy.vander`: powers of ``x`` as columns.
 
-    Args:
-        increasing: Whether powers grow from left to right.
+    Args: increasing: Whether powers grow from left to right.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -49,11 +49,7 @@ def array(
     Args:
         object: Array, number, nested sequence, or traced value.
         ndmin: Least number of axes of the result.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.array([1.0, 2.0])
-        array([1., 2.])
+    Example: fg.numpy.array([1.0, 2.0]) -> array([1., 2.])
     """
     if device is not None or out_sharding is not None:
         check_placement("array", device=device, out_sharding=out_sharding)
@@ -79,13 +75,8 @@ def asarray(
 
     As `numpy.asarray`; traced values stay traced.
 
-    Raises:
-        ValueError: If ``copy`` is false and there is no array of that dtype yet.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.asarray([1.0, 2.0])
-        array([1., 2.])
+    Raises: ValueError: If ``copy`` is false and there is no array of that dtype yet.
+    Example: fg.numpy.asarray([1.0, 2.0]) -> array([1., 2.])
     """
     if device is not None or out_sharding is not None:
         check_placement("asarray", device=device, out_sharding=out_sharding)
@@ -106,10 +97,7 @@ def full(
 
     As `numpy.full`; the fill value may be traced.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.full((2,), 7.0)
-        array([7., 7.])
+    Example: fg.numpy.full((2,), 7.0) -> array([7., 7.])
     """
     check_placement("full", device=device, out_sharding=out_sharding)
     shape, fill = static_ints(shape), as_value(fill_value, "full")
@@ -155,10 +143,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 
     As `numpy.zeros`: a pure function has no arbitrary contents.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.empty((2, 3)).shape
-        (2, 3)
+    Example: fg.numpy.empty((2, 3)).shape -> (2, 3)
     """
     check_placement("empty", device=device, out_sharding=out_sharding)
     return zeros(shape, dtype)
@@ -175,10 +160,7 @@ def full_like(
 ) -> Any:
     """Array of the shape of another one, filled with a value, as `numpy.full_like`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.full_like(np.ones(2), 7.0)
-        array([7., 7.])
+    Example: fg.numpy.full_like(np.ones(2), 7.0) -> array([7., 7.])
     """
     check_placement("full_like", device=device, out_sharding=out_sharding)
     aval = aval_of(as_value(a, "full_like"))
@@ -190,10 +172,7 @@ def zeros_like(
 ) -> Any:
     """Array of zeros, of the shape and dtype of another one, as `numpy.zeros_like`.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.zeros_like([1.0, 2.0])
-        array([0., 0.])
+    Example: fg.numpy.zeros_like([1.0, 2.0]) -> array([0., 0.])
     """
     return full_like(a, 0, dtype, shape, device=device, out_sharding=out_sharding)
 
@@ -203,10 +182,7 @@ def ones_like(
 ) -> Any:
     """Array of ones, of the shape and dtype of another one, as `numpy.ones_like`.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.ones_like([1.0, 2.0])
-        array([1., 1.])
+    Example: fg.numpy.ones_like([1.0, 2.0]) -> array([1., 1.])
     """
     return full_like(a, 1, dtype, shape, device=device, out_sharding=out_sharding)
 
@@ -223,13 +199,8 @@ def empty_like(
 
     As `numpy.zeros_like`: a pure function has no arbitrary contents.
 
-    Args:
-        prototype: Array whose shape and dtype are used.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.empty_like(np.ones(2)).shape
-        (2,)
+    Args: prototype: Array whose shape and dtype are used.
+    Example: fg.numpy.empty_like(np.ones(2)).shape -> (2,)
     """
     return zeros_like(prototype, dtype, shape, device=device, out_sharding=out_sharding)
 
@@ -247,13 +218,8 @@ def arange(
 
     As `numpy.arange`, with known bounds.
 
-    Args:
-        step: Distance between neighbouring values.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.arange(0.0, 1.0, 0.25)
-        array([0.  , 0.25, 0.5 , 0.75])
+    Args: step: Distance between neighbouring values.
+    Example: fg.numpy.arange(0.0, 1.0, 0.25) -> array([0.  , 0.25, 0.5 , 0.75])
     """
     check_placement("arange", device=device, out_sharding=out_sharding)
     start, stop, step = (v.__index__() if isinstance(v, Tracer) else v for v in (start, stop, step))
@@ -291,11 +257,7 @@ def linspace(
     Args:
         retstep: Whether to return the step, too.
         axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.linspace(0.0, 1.0, 5)
-        array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    Example: fg.numpy.linspace(0.0, 1.0, 5) -> array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     check_placement("linspace", device=device)
     start, stop = map(strong, promote_quotient(*map(as_value, (start, stop))))
@@ -331,8 +293,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
 
     As `numpy.eye`; ``k`` may be traced.
 
-    Args:
-        M: Number of points; of matrices, of columns.
+    Args: M: Number of points; of matrices, of columns.
 
     Example:
         >>> import funcgrad as fg
@@ -353,8 +314,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
 def identity(n: int, dtype: Any = None) -> Any:
     """Identity matrix, as `numpy.identity`.
 
-    Args:
-        n: Number of rows.
+    Args: n: Number of rows.
 
     Example:
         >>> import funcgrad as fg
@@ -371,8 +331,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
 
     As `numpy.tri`; ``k`` may be traced.
 
-    Args:
-        M: Number of points; of matrices, of columns.
+    Args: M: Number of points; of matrices, of columns.
 
     Example:
         >>> import funcgrad as fg

@@ -187,10 +187,7 @@ def _pow_operator(self: Tracer, other: Any) -> Any:
 def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     """``(x1 // x2, x1 % x2)``, as `numpy.divmod`.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.divmod(7.0, 3.0)
-        (2.0, 1.0)
+    Example: fg.numpy.divmod(7.0, 3.0) -> (2.0, 1.0)
     """
     return elementwise.floor_divide(x1, x2), elementwise.remainder(x1, x2)
 
@@ -198,10 +195,7 @@ def divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     """Fractional and integral part, both with the sign of ``x``, as `numpy.modf`.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.modf(2.5)
-        (np.float64(0.5), np.float64(2.0))
+    Example: fg.numpy.modf(2.5) -> (np.float64(0.5), np.float64(2.0))
     """
     refuse_out(out, "modf")
     (x,) = elementwise.promote_inexact(as_value(x, "modf"))
@@ -541,8 +535,7 @@ def _exact(self: Tracer, method: str) -> Any:
 def _innermost(self: Tracer) -> Any:
     """Return the value behind all transformations, as programs for autograd print it.
 
-    Raises:
-        ConcretizationTypeError: If there is no value yet, as under `jit` and `vmap`.
+    Raises: ConcretizationTypeError: If there is no value yet, as under `jit` and `vmap`.
     """
     value = self.concrete()
     if value is None:

@@ -84,9 +84,7 @@ def to_loop(
         dtype: Dtype of the results.
         casting: How much a conversion of operands may lose.
         signature: Dtypes of operands and results, or their characters.
-
-    Raises:
-        TypeError: NumPy's, if there is no such loop or the operands do not fit it.
+    Raises: TypeError: NumPy's, if there is no such loop or the operands do not fit it.
     """
     if dtype is not None:
         if signature is not None:

@@ -359,11 +359,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
     Args:
         x: Array.
         axes: The transformed axes; by default the last two, or all.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.fftshift(np.array([1.0, 2.0, 3.0, 4.0]))
-        array([3., 4., 1., 2.])
+    Example: fg.numpy.fft.fftshift(np.array([1.0, 2.0, 3.0, 4.0])) -> array([3., 4., 1., 2.])
     """
     return _rolled(x, axes, 1, "fftshift")
 
@@ -374,11 +370,7 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
     Args:
         x: Array.
         axes: The transformed axes; by default the last two, or all.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fft.ifftshift(np.array([1.0, 2.0, 3.0, 4.0]))
-        array([3., 4., 1., 2.])
+    Example: fg.numpy.fft.ifftshift(np.array([1.0, 2.0, 3.0, 4.0])) -> array([3., 4., 1., 2.])
     """
     return _rolled(x, axes, -1, "ifftshift")
 

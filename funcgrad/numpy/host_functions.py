@@ -27,9 +27,7 @@ def host_function(module: str, name: str) -> Callable[..., Any]:
         module: One of theirs, such as ``"scipy.signal"``.
         name: The function's name there, such as ``"butter"`` or ``"alpha.pdf"``. Where the
             installed version is too old to have it, calling it says so.
-
-    Raises:
-        ConcretizationTypeError: When it is called with a traced value.
+    Raises: ConcretizationTypeError: When it is called with a traced value.
     """
     path = f"{module}.{name}"
 

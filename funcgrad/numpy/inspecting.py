@@ -43,11 +43,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     Args:
         arg1: Dtype.
         arg2: Dtype, or a kind of dtypes such as ``numpy.floating``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.issubdtype(np.float32, np.floating)
-        True
+    Example: fg.numpy.issubdtype(np.float32, np.floating) -> True
     """
     return dtypes.issubdtype(arg1, arg2)
 
@@ -55,10 +51,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """Smallest dtype to which two can be converted, as `numpy.promote_types`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.promote_types(np.float32, np.int32)
-        dtype('float64')
+    Example: fg.numpy.promote_types(np.float32, np.int32) -> dtype('float64')
     """
     return default_dtype(np.promote_types(a, b))
 
@@ -66,10 +59,7 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
 def shape(a: Any) -> tuple[int, ...]:
     """The lengths of the axes: what an object says itself, and none for ``None``, as in NumPy.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.shape(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        (2, 2)
+    Example: fg.numpy.shape(np.array([[1.0, 2.0], [3.0, 4.0]])) -> (2, 2)
     """
     if a is None:
         return ()
@@ -80,10 +70,7 @@ def shape(a: Any) -> tuple[int, ...]:
 def ndim(a: Any) -> int:
     """The number of axes.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.ndim(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        2
+    Example: fg.numpy.ndim(np.array([[1.0, 2.0], [3.0, 4.0]])) -> 2
     """
     return len(shape(a))
 
@@ -95,11 +82,7 @@ def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
         a: Array, number or traced value.
         axis: The axis, counted from the end if negative; by default all of them, or the flattened
             array.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.size(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        4
+    Example: fg.numpy.size(np.array([[1.0, 2.0], [3.0, 4.0]])) -> 4
     """
     lengths = shape(a)
     if axis is None:
@@ -114,13 +97,8 @@ def isscalar(element: Any) -> bool:
 
     As `numpy.isscalar`; a traced value counts as an array.
 
-    Args:
-        element: Object, or values that are looked up.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.isscalar(3.0)
-        True
+    Args: element: Object, or values that are looked up.
+    Example: fg.numpy.isscalar(3.0) -> True
     """
     return not isinstance(element, Tracer) and np.isscalar(element)
 
@@ -128,10 +106,7 @@ def isscalar(element: Any) -> bool:
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.iscomplexobj(np.array([1.0, 2.0 + 3.0j]))
-        True
+    Example: fg.numpy.iscomplexobj(np.array([1.0, 2.0 + 3.0j])) -> True
     """
     return is_complex(aval_of(as_value(x, "iscomplexobj")).dtype)
 
@@ -139,10 +114,7 @@ def iscomplexobj(x: Any) -> bool:
 def isrealobj(x: Any) -> bool:
     """Whether the dtype is not complex.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.isrealobj(np.array([1.0, 2.0 + 3.0j]))
-        False
+    Example: fg.numpy.isrealobj(np.array([1.0, 2.0 + 3.0j])) -> False
     """
     return not iscomplexobj(x)
 
@@ -150,13 +122,8 @@ def isrealobj(x: Any) -> bool:
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """The dtype to which arrays, numbers and dtypes promote, as `numpy.result_type`.
 
-    Args:
-        *arrays_and_dtypes: Arrays, numbers and dtypes.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.result_type(np.float32, 1.0)
-        dtype('float32')
+    Args: *arrays_and_dtypes: Arrays, numbers and dtypes.
+    Example: fg.numpy.result_type(np.float32, 1.0) -> dtype('float32')
     """
     return np.result_type(*map(_promotes_as, arrays_and_dtypes))
 
@@ -175,11 +142,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
         from_: Dtype.
         to: Dtype.
         casting: How much a conversion may lose, as ``"safe"`` or ``"same_kind"``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.can_cast(np.float64, np.float32)
-        False
+    Example: fg.numpy.can_cast(np.float64, np.float32) -> False
     """
     from_ = unwrapped(from_)
     return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
@@ -190,13 +153,8 @@ def copy(a: Any, order: str = "K") -> Any:
 
     As `numpy.copy`; traced arrays are immutable and need none.
 
-    Args:
-        order: Without effect on values: the order in memory.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.copy([1.0, 2.0])
-        array([1., 2.])
+    Args: order: Without effect on values: the order in memory.
+    Example: fg.numpy.copy([1.0, 2.0]) -> array([1., 2.])
     """
     return creating.array(a)
 
@@ -204,10 +162,7 @@ def copy(a: Any, order: str = "K") -> Any:
 def real(val: Any) -> Any:
     """The real part.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.real(np.array([1.0, 2.0 + 3.0j]))
-        array([1., 2.])
+    Example: fg.numpy.real(np.array([1.0, 2.0 + 3.0j])) -> array([1., 2.])
     """
     val = as_value(val, "real")
     if isinstance(val, np.generic | int | float | complex):
@@ -218,10 +173,7 @@ def real(val: Any) -> Any:
 def imag(val: Any) -> Any:
     """The imaginary part; zeros of the same dtype for real values.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.imag(np.array([1.0, 2.0 + 3.0j]))
-        array([0., 3.])
+    Example: fg.numpy.imag(np.array([1.0, 2.0 + 3.0j])) -> array([0., 3.])
     """
     val = as_value(val, "imag")
     if isinstance(val, np.generic | int | float | complex):
@@ -235,11 +187,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     Args:
         z: Complex or real numbers.
         deg: Whether the angle is in degrees.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.angle(1.0j)
-        np.float64(1.5707963267948966)
+    Example: fg.numpy.angle(1.0j) -> np.float64(1.5707963267948966)
     """
     radians = elementwise.arctan2(imag(z), real(z))
     return elementwise.degrees(radians) if deg else radians
@@ -248,10 +196,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 def isreal(x: Any) -> Any:
     """Whether imaginary parts are zero.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.isreal(np.array([1.0, 2.0 + 3.0j]))
-        array([ True, False])
+    Example: fg.numpy.isreal(np.array([1.0, 2.0 + 3.0j])) -> array([ True, False])
     """
     return elementwise.equal(imag(x), 0)
 
@@ -259,10 +204,7 @@ def isreal(x: Any) -> Any:
 def iscomplex(x: Any) -> Any:
     """Whether imaginary parts are not zero.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.iscomplex(np.array([1.0, 2.0 + 3.0j]))
-        array([False,  True])
+    Example: fg.numpy.iscomplex(np.array([1.0, 2.0 + 3.0j])) -> array([False,  True])
     """
     return elementwise.not_equal(imag(x), 0)
 
@@ -273,11 +215,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     Args:
         rtol: Allowed difference, relative to ``b``.
         atol: Allowed difference.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.isclose(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9]))
-        array([ True,  True])
+    Example: fg.numpy.isclose(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9]))
+        -> array([ True,  True])
     """
     a, b = promote_inexact(as_value(a, "isclose"), as_value(b, "isclose"))
     distance, bound = abs(elementwise.subtract(a, b)), atol + rtol * elementwise.absolute(b)
@@ -299,11 +238,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     Args:
         rtol: Allowed difference, relative to ``b``.
         atol: Allowed difference.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.allclose(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9]))
-        np.True_
+    Example: fg.numpy.allclose(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9])) -> np.True_
     """
     return _all(isclose(a, b, rtol, atol, equal_nan))
 
@@ -311,10 +246,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether shapes and all elements are equal.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.array_equal(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9]))
-        np.False_
+    Example: fg.numpy.array_equal(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9])) -> np.False_
     """
     a1, a2 = as_value(a1, "array_equal"), as_value(a2, "array_equal")
     if shape_of(a1) != shape_of(a2):
@@ -329,10 +261,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether shapes broadcast together and all elements are then equal.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.array_equiv(np.array([1.0, 1.0]), np.array([[1.0, 1.0], [1.0, 1.0]]))
-        np.True_
+    Example: fg.numpy.array_equiv(np.array([1.0, 1.0]), np.array([[1.0, 1.0], [1.0, 1.0]]))
+        -> np.True_
     """
     shapes = shape(a1), shape(a2)
     try:
@@ -367,12 +297,8 @@ class ndarray(metaclass=_ArrayType):
         shape: Length of every axis, a whole number or several.
         dtype: Type of the elements.
         options: What else `numpy.ndarray` takes: only ``None``.
-
-    Returns:
-        An array of arbitrary elements.
-
-    Raises:
-        ArgumentError: For an array over the memory of another object.
+    Returns: An array of arbitrary elements.
+    Raises: ArgumentError: For an array over the memory of another object.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -32,13 +32,9 @@ def _rows(arrays: Any, function: str) -> list[Any]:
 def concatenate(arrays: Sequence[Any], axis: int | None = 0, dtype: Any = None) -> Any:
     """Arrays joined along an axis that they have, as `numpy.concatenate`.
 
-    Args:
-        axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.concatenate([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
-        array([1., 2., 3., 4.])
+    Args: axis: The axis, counted from the end if negative.
+    Example: fg.numpy.concatenate([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+        -> array([1., 2., 3., 4.])
     """
     rows = _rows(arrays, "concatenate")
     if axis is None:
@@ -55,8 +51,7 @@ concat = concatenate
 def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
     """Arrays joined along a new axis, as `numpy.stack`.
 
-    Args:
-        axis: The axis, counted from the end if negative.
+    Args: axis: The axis, counted from the end if negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -75,8 +70,7 @@ def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
 def vstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the first axis, vectors as rows, as `numpy.vstack`.
 
-    Args:
-        tup: Sequence of arrays.
+    Args: tup: Sequence of arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -90,13 +84,9 @@ def vstack(tup: Sequence[Any], dtype: Any = None) -> Any:
 def hstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the second axis, vectors along the first, as `numpy.hstack`.
 
-    Args:
-        tup: Sequence of arrays.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.hstack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
-        array([1., 2., 3., 4.])
+    Args: tup: Sequence of arrays.
+    Example: fg.numpy.hstack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+        -> array([1., 2., 3., 4.])
     """
     rows = [shaping.atleast_1d(a) for a in tup]
     return concatenate(rows, 0 if len(shape_of(rows[0])) == 1 else 1, dtype)
@@ -105,8 +95,7 @@ def hstack(tup: Sequence[Any], dtype: Any = None) -> Any:
 def dstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the third axis, as `numpy.dstack`.
 
-    Args:
-        tup: Sequence of arrays.
+    Args: tup: Sequence of arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -120,8 +109,7 @@ def dstack(tup: Sequence[Any], dtype: Any = None) -> Any:
 def column_stack(tup: Sequence[Any]) -> Any:
     """Vectors as the columns of a matrix, as `numpy.column_stack`.
 
-    Args:
-        tup: Sequence of arrays.
+    Args: tup: Sequence of arrays.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -140,11 +128,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
         arr: Array.
         values: Values to insert, append or put, with a matching shape.
         axis: The axis, counted from the end if negative. By default the array is flattened.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.append([1.0, 2.0], [3.0, 4.0])
-        array([1., 2., 3., 4.])
+    Example: fg.numpy.append([1.0, 2.0], [3.0, 4.0]) -> array([1., 2., 3., 4.])
     """
     return concatenate([arr, values], axis)
 
@@ -152,13 +136,8 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts of an array, which need not be of equal length, as `numpy.array_split`.
 
-    Args:
-        axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.array_split(np.arange(6.0), 2)
-        [array([0., 1., 2.]), array([3., 4., 5.])]
+    Args: axis: The axis, counted from the end if negative.
+    Example: fg.numpy.array_split(np.arange(6.0), 2) -> [array([0., 1., 2.]), array([3., 4., 5.])]
     """
     ary = as_value(ary, "array_split")
     index = normalize_axis(axis, len(shape_of(ary)), "array_split")
@@ -180,13 +159,8 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts of an array along an axis, as `numpy.split`.
 
-    Args:
-        axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.split(np.arange(6.0), 2)
-        [array([0., 1., 2.]), array([3., 4., 5.])]
+    Args: axis: The axis, counted from the end if negative.
+    Example: fg.numpy.split(np.arange(6.0), 2) -> [array([0., 1., 2.]), array([3., 4., 5.])]
     """
     ary = as_value(ary, "split")
     n = shape_of(ary)[normalize_axis(axis, len(shape_of(ary)), "split")]
@@ -203,10 +177,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """Equal parts of an array along the second axis, as `numpy.hsplit`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.hsplit(np.arange(6.0), 2)
-        [array([0., 1., 2.]), array([3., 4., 5.])]
+    Example: fg.numpy.hsplit(np.arange(6.0), 2) -> [array([0., 1., 2.]), array([3., 4., 5.])]
     """
     return split(ary, indices_or_sections, 0 if len(shape_of(as_value(ary))) == 1 else 1)
 
@@ -214,10 +185,8 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """Equal parts of an array along the first axis, as `numpy.vsplit`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.vsplit(np.arange(4.0).reshape(2, 2), 2)
-        [array([[0., 1.]]), array([[2., 3.]])]
+    Example: fg.numpy.vsplit(np.arange(4.0).reshape(2, 2), 2)
+        -> [array([[0., 1.]]), array([[2., 3.]])]
     """
     return split(ary, indices_or_sections, 0)
 
@@ -225,13 +194,9 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """The subarrays along an axis, as a tuple.
 
-    Args:
-        axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.unstack(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        (array([1., 2.]), array([3., 4.]))
+    Args: axis: The axis, counted from the end if negative.
+    Example: fg.numpy.unstack(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        -> (array([1., 2.]), array([3., 4.]))
     """
     x = as_value(x, "unstack")
     front = s.moveaxis_to_front(x, normalize_axis(axis, len(shape_of(x)), "unstack"))

@@ -135,17 +135,10 @@ def solve(a: Any, b: Any) -> Any:
     Args:
         a: Square matrices, ``(..., n, n)``.
         b: One vector ``(n,)``, or matrices of right-hand sides ``(..., n, k)``.
-
-    Returns:
-        The solutions, of the shape of ``b`` (stacks broadcast).
-
-    Raises:
-        LinAlgError: If a matrix is singular.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.numpy.linalg.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0])))
-        [1.  0.5]
+    Returns: The solutions, of the shape of ``b`` (stacks broadcast).
+    Raises: LinAlgError: If a matrix is singular.
+    Example: print(fg.numpy.linalg.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0])))
+        -> [1.  0.5]
     """
     a, b = floating(a, b, function="solve")
     a = square(a, "solve")
@@ -176,8 +169,7 @@ def _solved(a: Any, b: Any) -> Any:
 def inv(a: Any) -> Any:
     """Inverse of matrices, as `numpy.linalg.inv`.
 
-    Args:
-        a: Matrix, or a stack of matrices.
+    Args: a: Matrix, or a stack of matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -282,11 +274,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
         tol: Singular values below this count as zero.
         hermitian: Whether the matrix is Hermitian, which is not checked.
         rtol: Singular values below this multiple of the greatest count as zero.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.matrix_rank(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        np.int64(2)
+    Example: fg.numpy.linalg.matrix_rank(np.array([[2.0, 1.0], [1.0, 3.0]])) -> np.int64(2)
     """
     (x,) = floating(A, function="matrix_rank")
     if len(shape_of(x)) < 2:
@@ -335,11 +323,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     Args:
         a: Matrix, or a stack of matrices.
         ind: How many axes of ``a`` belong to the result.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.tensorinv(2 * np.eye(4).reshape(2, 2, 2, 2)).shape
-        (2, 2, 2, 2)
+    Example: fg.numpy.linalg.tensorinv(2 * np.eye(4).reshape(2, 2, 2, 2)).shape -> (2, 2, 2, 2)
     """
     if ind <= 0:
         raise ValueError("Invalid ind argument.")
@@ -357,13 +341,9 @@ def det(a: Any) -> Any:
 
     As `numpy.linalg.det`; its gradient exists for singular matrices too.
 
-    Args:
-        a: Matrix, or a stack of matrices.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.det(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        np.float64(5.000000000000001)
+    Args: a: Matrix, or a stack of matrices.
+    Example: fg.numpy.linalg.det(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> np.float64(5.000000000000001)
     """
     return primitives.Det().bind(square(a, "det"))
 
@@ -376,11 +356,8 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     Args:
         a: Matrix, or a stack of matrices.
         method: Accepted for JAX's signature; without effect.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.slogdet(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        SlogdetResult(sign=np.float64(1.0), logabsdet=np.float64(1.6094379124341005))
+    Example: fg.numpy.linalg.slogdet(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> SlogdetResult(sign=np.float64(1.0), logabsdet=np.float64(1.6094379124341005))
     """
     if method not in (None, "lu", "qr"):
         raise ArgumentError(f"slogdet: method must be None, 'lu' or 'qr', got {method!r}.")
@@ -458,11 +435,8 @@ def svd(
         compute_uv: Whether to compute the singular vectors.
         hermitian: Whether the matrix is Hermitian, which is not checked.
         subset_by_index: The first of these singular values and the one after the last, as a pair.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.svd(np.array([[2.0, 1.0], [1.0, 3.0]])).S
-        array([3.61803399, 1.38196601])
+    Example: fg.numpy.linalg.svd(np.array([[2.0, 1.0], [1.0, 3.0]])).S
+        -> array([3.61803399, 1.38196601])
     """
     x = matrix(a, "svd")
     if subset_by_index is not None:
@@ -496,13 +470,9 @@ def _some_singular(x: Any, full_matrices: bool, compute_uv: bool, subset: tuple[
 def svdvals(x: Any, /) -> Any:
     """Singular values of matrices, as `numpy.linalg.svdvals`.
 
-    Args:
-        x: Matrix or vector, or a stack of them.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.svdvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([3.61803399, 1.38196601])
+    Args: x: Matrix or vector, or a stack of them.
+    Example: fg.numpy.linalg.svdvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([3.61803399, 1.38196601])
     """
     return _factored(primitives.SingularValues(), matrix(x, "svdvals"))
 
@@ -521,13 +491,9 @@ def eigh(a: Any, UPLO: str | None = "L", symmetrize_input: bool = False) -> Eigh
 
     As `numpy.linalg.eigh`; with ``symmetrize_input`` as in `cholesky`.
 
-    Args:
-        a: Matrix, or a stack of matrices.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.eigh(np.array([[2.0, 1.0], [1.0, 3.0]])).eigenvalues
-        array([1.38196601, 3.61803399])
+    Args: a: Matrix, or a stack of matrices.
+    Example: fg.numpy.linalg.eigh(np.array([[2.0, 1.0], [1.0, 3.0]])).eigenvalues
+        -> array([1.38196601, 3.61803399])
     """
     return EighResult(*primitives.Eigh().bind(_lower_of(a, UPLO, "eigh", symmetrize_input)))
 
@@ -537,13 +503,9 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = False) 
 
     As `numpy.linalg.eigvalsh`; with ``symmetrize_input`` as in `cholesky`.
 
-    Args:
-        a: Matrix, or a stack of matrices.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([1.38196601, 3.61803399])
+    Args: a: Matrix, or a stack of matrices.
+    Example: fg.numpy.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([1.38196601, 3.61803399])
     """
     return primitives.Eigvalsh().bind(_lower_of(a, UPLO, "eigvalsh", symmetrize_input))
 
@@ -553,13 +515,9 @@ def eig(a: Any) -> EigResult:
 
     As `numpy.linalg.eig`, with complex results for real matrices too.
 
-    Args:
-        a: Matrix, or a stack of matrices.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.eig(np.array([[2.0, 1.0], [1.0, 3.0]])).eigenvalues
-        array([1.38196601+0.j, 3.61803399+0.j])
+    Args: a: Matrix, or a stack of matrices.
+    Example: fg.numpy.linalg.eig(np.array([[2.0, 1.0], [1.0, 3.0]])).eigenvalues
+        -> array([1.38196601+0.j, 3.61803399+0.j])
     """
     return EigResult(*_factored(primitives.Eig(), square(a, "eig")))
 
@@ -569,13 +527,9 @@ def eigvals(a: Any) -> Any:
 
     As `numpy.linalg.eigvals`, with complex results for real matrices too.
 
-    Args:
-        a: Matrix, or a stack of matrices.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.eigvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([1.38196601+0.j, 3.61803399+0.j])
+    Args: a: Matrix, or a stack of matrices.
+    Example: fg.numpy.linalg.eigvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([1.38196601+0.j, 3.61803399+0.j])
     """
     return _factored(primitives.Eigvals(), square(a, "eigvals"))
 
@@ -665,11 +619,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         axis: The axis of vectors, or the pair of axes of matrices; by default a vector, a matrix or
             a flattened array is taken whole.
         keepdims: Whether reduced axes stay, with length 1.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.grad(fg.numpy.linalg.norm)(np.zeros(2)))
-        [0. 0.]
+    Example: print(fg.grad(fg.numpy.linalg.norm)(np.zeros(2))) -> [0. 0.]
     """
     (x,) = floating(x, function="norm")
     shape = shape_of(x)
@@ -697,11 +647,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     Args:
         x: Matrix or vector, or a stack of them.
         axis: The axis of the vectors.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.vector_norm(np.array([3.0, 4.0]))
-        np.float64(5.0)
+    Example: fg.numpy.linalg.vector_norm(np.array([3.0, 4.0])) -> np.float64(5.0)
     """
     (x,) = floating(x, function="vector_norm")
     shape = shape_of(x)
@@ -714,13 +660,9 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
     As `numpy.linalg.matrix_norm`, of the last two axes.
 
-    Args:
-        x: Matrix or vector, or a stack of them.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.matrix_norm(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        np.float64(3.872983346207417)
+    Args: x: Matrix or vector, or a stack of them.
+    Example: fg.numpy.linalg.matrix_norm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> np.float64(3.872983346207417)
     """
     return norm(matrix(x, "matrix_norm"), ord, (-2, -1), keepdims)
 
@@ -731,11 +673,8 @@ def cond(x: Any, p: Any = None) -> Any:
     Args:
         x: Matrix or vector, or a stack of them.
         p: Which norm.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.cond(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        np.float64(2.6180339887498953)
+    Example: fg.numpy.linalg.cond(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> np.float64(2.6180339887498953)
     """
     x = matrix(x, "cond")
     if not aval_of(x).size:
@@ -854,11 +793,8 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     Args:
         x2: Second operand.
         axis: The axis of the vectors.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.cross(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
-        array([0., 0., 1.])
+    Example: fg.numpy.linalg.cross(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
+        -> array([0., 0., 1.])
     """
     return contracting.cross(x1, x2, axis=axis)
 
@@ -868,8 +804,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
     As `numpy.linalg.outer`, of two vectors.
 
-    Args:
-        x2: Second operand.
+    Args: x2: Second operand.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -891,11 +826,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     Args:
         x: Matrix or vector, or a stack of them.
         offset: Diagonal: 0 is the main diagonal, positive ones are above it.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.diagonal(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([2., 3.])
+    Example: fg.numpy.linalg.diagonal(np.array([[2.0, 1.0], [1.0, 3.0]])) -> array([2., 3.])
     """
     return diagonals.diagonal(x, offset, -2, -1)
 
@@ -909,11 +840,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
         x: Matrix or vector, or a stack of them.
         offset: Diagonal: 0 is the main diagonal, positive ones are above it.
         dtype: Dtype in which to add up.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.trace(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        np.float64(5.0)
+    Example: fg.numpy.linalg.trace(np.array([[2.0, 1.0], [1.0, 3.0]])) -> np.float64(5.0)
     """
     return diagonals.trace(x, offset, -2, -1, dtype)
 

@@ -61,9 +61,7 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs
         arr: Array.
         *args: Further arguments of ``func1d``.
         **kwargs: Further keyword arguments of ``func1d``.
-
-    Returns:
-        The results, with their axes in the place of ``axis``.
+    Returns: The results, with their axes in the place of ``axis``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -94,11 +92,8 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: int | Sequenc
     Args:
         func: Function of an array and an axis.
         axes: Axes, as integers.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.apply_over_axes(np.sum, np.arange(4.0).reshape(2, 2), [0])
-        array([[2., 4.]])
+    Example: fg.numpy.apply_over_axes(np.sum, np.arange(4.0).reshape(2, 2), [0])
+        -> array([[2., 4.]])
     """
     x = as_value(a, "apply_over_axes")
     ndim = len(shape_of(x))
@@ -186,9 +181,7 @@ def vectorize(
         excluded: Positions of arguments that are passed on as they are. Keyword arguments always
             are, and so is ``None``.
         signature: Core axes of arguments and results, such as ``"(m,n),(n)->(m)"``.
-
-    Returns:
-        The function of arrays.
+    Returns: The function of arrays.
 
     Raises:
         ArgumentError: If the signature cannot be read or does not fit the number of arguments or

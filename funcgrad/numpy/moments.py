@@ -80,10 +80,7 @@ def mean(
 ) -> Any:
     """Mean of the elements along axes, as `numpy.mean`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.mean(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([2., 3.])
+    Example: fg.numpy.mean(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0) -> array([2., 3.])
     """
     reducing.refuse_out(out, "mean")
     x = _measured(a, dtype, "mean")
@@ -215,13 +212,8 @@ def average(
 ) -> Any:
     """Weighted mean along axes, as `numpy.average`.
 
-    Args:
-        returned: Whether to return the sum of the weights, too.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.average(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([2., 3.])
+    Args: returned: Whether to return the sum of the weights, too.
+    Example: fg.numpy.average(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0) -> array([2., 3.])
     """
     x = _measured(a, None, "average")
     axis = tuple(axis) if isinstance(axis, list) else axis
@@ -264,10 +256,7 @@ def nanmean(
 ) -> Any:
     """Mean of the elements along axes that are not nan, as `numpy.nanmean`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.nanmean(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
-        array([2., 4.])
+    Example: fg.numpy.nanmean(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0) -> array([2., 4.])
     """
     reducing.refuse_out(out, "nanmean")
     x = promotion.strong(promotion.as_value(a, "nanmean"))

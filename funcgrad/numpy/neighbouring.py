@@ -47,11 +47,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         axis: The axis, counted from the end if negative.
         prepend: Values to put before the first one.
         append: Values to append after the last one.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.diff(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([[2., 2.]])
+    Example: fg.numpy.diff(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0) -> array([[2., 2.]])
     """
     x = strong(as_value(a, "diff"))
     if n < 0:
@@ -82,11 +78,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
         ary: Array that is divided.
         to_end: Values behind the differences.
         to_begin: Values in front of the differences.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.ediff1d(np.array([1.0, 2.0, 4.0, 7.0]))
-        array([1., 2., 3.])
+    Example: fg.numpy.ediff1d(np.array([1.0, 2.0, 4.0, 7.0])) -> array([1., 2., 3.])
     """
     x = ravel(strong(as_value(ary, "ediff1d")))
     dtype = aval_of(x).dtype
@@ -108,11 +100,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         *varargs: Distances between samples, or their coordinates, for each axis.
         axis: Axis, or tuple of axes, counted from the end if negative; all by default.
         edge_order: Order of the differences at the ends, 1 or 2.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.gradient(np.array([1.0, 2.0, 4.0, 7.0]))
-        array([1. , 1.5, 2.5, 3. ])
+    Example: fg.numpy.gradient(np.array([1.0, 2.0, 4.0, 7.0])) -> array([1. , 1.5, 2.5, 3. ])
     """
     x = _not_integer(strong(as_value(f, "gradient")))
     axes = normalize_axes(axis, len(shape_of(x)), "gradient")
@@ -231,11 +219,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         x: Array, number or traced value.
         dx: Distance between samples, if ``x`` is not given.
         axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.trapezoid(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(10.0)
+    Example: fg.numpy.trapezoid(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(10.0)
     """
     y, given = strong(as_value(y, "trapezoid")), axis
     axis = normalize_axis(axis, len(shape_of(y)), "trapezoid")
@@ -260,11 +244,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
         discont: Smallest jump that counts as a turn; by default half of ``period``.
         axis: The axis, counted from the end if negative.
         period: Length of a turn; of ``interp``, of the function.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.unwrap(np.array([0.0, 3.0, 6.5 - 2 * np.pi]))
-        array([0.        , 3.        , 0.21681469])
+    Example: fg.numpy.unwrap(np.array([0.0, 3.0, 6.5 - 2 * np.pi]))
+        -> array([0.        , 3.        , 0.21681469])
     """
     x = strong(as_value(p, "unwrap"))
     axis = normalize_axis(axis, len(shape_of(x)), "unwrap")
@@ -301,11 +282,8 @@ def interp(
         right: Whether the right edge belongs to a bin; of ``interp``, the value above the last
             point.
         period: Length of a turn; of ``interp``, of the function.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.interp(np.array([0.5, 2.0]), np.array([0.0, 1.0]), np.array([10.0, 20.0]))
-        array([15., 20.])
+    Example: fg.numpy.interp(np.array([0.5, 2.0]), np.array([0.0, 1.0]), np.array([10.0, 20.0]))
+        -> array([15., 20.])
     """
     for given in (x, xp):
         if is_complex(aval_of(as_value(given, "interp")).dtype):

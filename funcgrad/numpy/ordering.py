@@ -80,11 +80,7 @@ def sort(
         axis: The axis, counted from the end if negative. ``None`` flattens the array.
         stable: Without effect: sorting is always stable.
         descending: Whether the greatest comes first, after nan.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.sort(np.array([3.0, 1.0, 2.0]))
-        array([1., 2., 3.])
+    Example: fg.numpy.sort(np.array([3.0, 1.0, 2.0])) -> array([1., 2., 3.])
     """
     _refuse_order(order, "sort")
     x, index = _lines(a, axis, "sort")
@@ -112,11 +108,7 @@ def argsort(
         axis: The axis, counted from the end if negative. ``None`` flattens the array.
         stable: Without effect: sorting is always stable.
         descending: Whether the greatest comes first, after nan.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.argsort(np.array([3.0, 1.0, 2.0]))
-        array([1, 2, 0])
+    Example: fg.numpy.argsort(np.array([3.0, 1.0, 2.0])) -> array([1, 2, 0])
     """
     _refuse_order(order, "argsort")
     x, index = _lines(a, axis, "argsort")
@@ -142,13 +134,8 @@ def partition(
 
     As `numpy.partition`, with everything in sorted order.
 
-    Args:
-        axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.partition(np.array([3.0, 1.0, 2.0]), 1)
-        array([1., 2., 3.])
+    Args: axis: The axis, counted from the end if negative.
+    Example: fg.numpy.partition(np.array([3.0, 1.0, 2.0]), 1) -> array([1., 2., 3.])
     """
     _refuse_order(order, "partition")
     x, index = _lines(a, axis, "partition")
@@ -163,13 +150,8 @@ def argpartition(
 
     As `numpy.argpartition`, with everything in sorted order.
 
-    Args:
-        axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.argpartition(np.array([3.0, 1.0, 2.0]), 1)
-        array([1, 2, 0])
+    Args: axis: The axis, counted from the end if negative.
+    Example: fg.numpy.argpartition(np.array([3.0, 1.0, 2.0]), 1) -> array([1, 2, 0])
     """
     _refuse_order(order, "argpartition")
     x, index = _lines(a, axis, "argpartition")
@@ -185,11 +167,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     Args:
         keys: Arrays to sort by, the most important one last.
         axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.lexsort((np.array([3.0, 1.0, 2.0]), np.array([0, 1, 0])))
-        array([2, 0, 1])
+    Example: fg.numpy.lexsort((np.array([3.0, 1.0, 2.0]), np.array([0, 1, 0]))) -> array([2, 0, 1])
     """
     if isinstance(keys, Tracer | np.ndarray):
         keys = [getitem(keys, i) for i in range(shape_of(keys)[0])]
@@ -203,10 +181,8 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 def sort_complex(a: Any) -> Any:
     """A complex copy, sorted by real and then by imaginary part, as `numpy.sort_complex`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.sort_complex(np.array([2.0, 1.0 + 1.0j, 1.0]))
-        array([1.+0.j, 1.+1.j, 2.+0.j])
+    Example: fg.numpy.sort_complex(np.array([2.0, 1.0 + 1.0j, 1.0]))
+        -> array([1.+0.j, 1.+1.j, 2.+0.j])
     """
     x = strong(as_value(a, "sort_complex"))
     dtype = aval_of(x).dtype
@@ -227,11 +203,7 @@ def searchsorted(
         side: ``"left"`` or ``"right"``: on which side of equal elements.
         sorter: Indices that sort ``a``.
         method: Accepted; one way is used, which gives the same.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.searchsorted(np.array([1.0, 2.0, 3.0]), 2.5)
-        np.int64(2)
+    Example: fg.numpy.searchsorted(np.array([1.0, 2.0, 3.0]), 2.5) -> np.int64(2)
     """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
@@ -345,17 +317,9 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         a: Array.
         size: Number of places to return; those that are missing become ``fill_value``.
         fill_value: A number, or one per axis. Default 0.
-
-    Returns:
-        One array of indices per axis.
-
-    Raises:
-        ConcretizationTypeError: If the values are not known and no ``size`` is given.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(*fg.numpy.nonzero(np.array([0, 3, 4]), size=3, fill_value=-1))
-        [ 1  2 -1]
+    Returns: One array of indices per axis.
+    Raises: ConcretizationTypeError: If the values are not known and no ``size`` is given.
+    Example: print(*fg.numpy.nonzero(np.array([0, 3, 4]), size=3, fill_value=-1)) -> [ 1  2 -1]
     """
     x = as_value(a, "nonzero")
     if size is None:
@@ -384,11 +348,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
         size: Number of results under ``jit``, where it has to be known: fewer are filled up, more
             are cut off.
         fill_value: Value of the elements, or of the elements that ``size`` adds.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.flatnonzero(np.array([0.0, 2.0, 0.0, 3.0]))
-        array([1, 3])
+    Example: fg.numpy.flatnonzero(np.array([0.0, 2.0, 0.0, 3.0])) -> array([1, 3])
     """
     return nonzero(ravel(as_value(a, "flatnonzero")), size=size, fill_value=fill_value)[0]
 
@@ -448,12 +408,8 @@ def unique(
         >>> rows = np.array([[1, 2], [0, 3], [1, 2]])
         >>> fg.jit(lambda x: fg.numpy.unique(x, axis=0, size=3, fill_value=-1))(rows).tolist()
         [[0, 3], [1, 2], [-1, -1]]
-
-    Returns:
-        The sorted distinct values, and what else was asked for, as a tuple.
-
-    Raises:
-        ConcretizationTypeError: If the values are not known and no ``size`` is given.
+    Returns: The sorted distinct values, and what else was asked for, as a tuple.
+    Raises: ConcretizationTypeError: If the values are not known and no ``size`` is given.
     """
     x = strong(as_value(ar, "unique"))
     wanted = (return_index, return_inverse, return_counts)

@@ -69,9 +69,7 @@ def pad(
             in JAX. It is called once for each axis, with a traced line that stands for all.
         kwargs: ``constant_values``, ``end_values``, ``stat_length``, ``reflect_type`` as in NumPy,
             each with its modes; any, for a function.
-
-    Returns:
-        The array with a border.
+    Returns: The array with a border.
 
     Raises:
         ValueError: If a width is negative, or the mode is not known or takes no such keyword.

@@ -41,8 +41,7 @@ fromfunction, index_exp, s_ = np.fromfunction, np.index_exp, np.s_
 def _changed(name: str, inplace: bool, a: Any, *args: Any) -> bool:
     """Whether the caller wants an ndarray changed; an error if that cannot be.
 
-    Raises:
-        ArgumentError: If ``a`` is traced, or what is to be written into it.
+    Raises: ArgumentError: If ``a`` is traced, or what is to be written into it.
     """
     if not inplace:
         return False
@@ -67,12 +66,8 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise", *, inplace: bool = True) 
         v: Values.
         mode: What becomes of places that are none: ``"raise"``, ``"clip"`` or ``"wrap"``.
         inplace: Whether to change ``a``, which must be an ndarray then.
-
-    Returns:
-        None, or the changed copy.
-
-    Raises:
-        ArgumentError: If a traced value would have to be written in place.
+    Returns: None, or the changed copy.
+    Raises: ArgumentError: If a traced value would have to be written in place.
 
     Example:
         >>> import numpy as np, funcgrad.numpy as fnp
@@ -106,12 +101,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
         mask: As many truth values.
         vals: Values, repeated as often as needed.
         inplace: Whether to change ``arr``, which must be an ndarray then.
-
-    Returns:
-        None, or the changed copy.
-
-    Raises:
-        ArgumentError: If a traced value would have to be written in place.
+    Returns: None, or the changed copy.
+    Raises: ArgumentError: If a traced value would have to be written in place.
 
     Example:
         >>> import numpy as np, funcgrad.numpy as fnp
@@ -157,12 +148,8 @@ def put_along_axis(
         inplace: Whether to change ``arr``, which must be an ndarray then.
         mode: Of a copy: what becomes of places that are none, as in ``x.at[...]``; by default they
             raise.
-
-    Returns:
-        None, or the changed copy.
-
-    Raises:
-        ArgumentError: If a traced value would have to be written in place.
+    Returns: None, or the changed copy.
+    Raises: ArgumentError: If a traced value would have to be written in place.
 
     Example:
         >>> import numpy as np, funcgrad.numpy as fnp
@@ -197,12 +184,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         val: A number, or values that are repeated along the diagonal.
         wrap: Whether the diagonal of a tall matrix begins again below.
         inplace: Whether to change ``a``, which must be an ndarray then.
-
-    Returns:
-        None, or the changed copy.
-
-    Raises:
-        ArgumentError: If a traced value would have to be written in place.
+    Returns: None, or the changed copy.
+    Raises: ArgumentError: If a traced value would have to be written in place.
 
     Example:
         >>> import numpy as np, funcgrad.numpy as fnp
@@ -226,16 +209,9 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
     As `numpy.diag_indices_from`.
 
-    Args:
-        arr: Array of at least two axes, equal in length.
-
-    Raises:
-        ValueError: If the axes differ.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.diag_indices_from(np.ones((2, 2)))
-        (array([0, 1]), array([0, 1]))
+    Args: arr: Array of at least two axes, equal in length.
+    Raises: ValueError: If the axes differ.
+    Example: fg.numpy.diag_indices_from(np.ones((2, 2))) -> (array([0, 1]), array([0, 1]))
     """
     return np.diag_indices_from(np.empty(shape_of(as_value(arr, "diag_indices_from")), bool))
 
@@ -266,8 +242,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
     As `numpy.dsplit`: parts along the third axis.
 
-    Raises:
-        ValueError: If there is no third axis, or a number of parts does not divide its length.
+    Raises: ValueError: If there is no third axis, or a number of parts does not divide its length.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -297,11 +272,7 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
     Args:
         a: Array. A traced complex one stays complex, as its dtype must not depend on values.
         tol: Bound of imaginary parts, in units of the precision of the dtype if above 1.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.real_if_close(np.array([1.0 + 0.0j, 2.0]))
-        array([1., 2.])
+    Example: fg.numpy.real_if_close(np.array([1.0 + 0.0j, 2.0])) -> array([1., 2.])
     """
     x = as_value(a, "real_if_close")
     return x if isinstance(x, Tracer) else np.real_if_close(x, tol)
@@ -316,14 +287,8 @@ def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
         filt: Array whose values are known, also where it is traced by an eager gradient.
         trim: ``"f"`` for the front, ``"b"`` for the back, or both.
         axis: The axes to shorten; by default all.
-
-    Raises:
-        ConcretizationTypeError: If the values are not known.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.trim_zeros(np.array([0.0, 2.0, 0.0, 3.0]))
-        array([2., 0., 3.])
+    Raises: ConcretizationTypeError: If the values are not known.
+    Example: fg.numpy.trim_zeros(np.array([0.0, 2.0, 0.0, 3.0])) -> array([2., 0., 3.])
     """
     x = as_value(filt, "trim_zeros")
     kept = np.nonzero(known_values(x, "trim_zeros"))

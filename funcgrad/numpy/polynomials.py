@@ -51,10 +51,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
     As `numpy.polyadd`, of arrays.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.polyadd([1.0, 2.0], [3.0, 4.0])
-        array([4., 6.])
+    Example: fg.numpy.polyadd([1.0, 2.0], [3.0, 4.0]) -> array([4., 6.])
     """
     return _termwise(e.add, a1, a2, "polyadd")
 
@@ -64,10 +61,7 @@ def polysub(a1: Any, a2: Any) -> Any:
 
     As `numpy.polysub`, of arrays.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.polysub([1.0, 2.0], [3.0, 4.0])
-        array([-2., -2.])
+    Example: fg.numpy.polysub([1.0, 2.0], [3.0, 4.0]) -> array([-2., -2.])
     """
     return _termwise(e.subtract, a1, a2, "polysub")
 
@@ -82,14 +76,8 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
         a2: Coefficients, ``(n,)``.
         trim_leading_zeros: Whether to leave away zeros in front of both, whose values must be
             known.
-
-    Returns:
-        Coefficients, ``(m + n - 1,)``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.polymul([1.0, 2.0], [3.0, 4.0])
-        array([ 3., 10.,  8.])
+    Returns: Coefficients, ``(m + n - 1,)``.
+    Example: fg.numpy.polymul([1.0, 2.0], [3.0, 4.0]) -> array([ 3., 10.,  8.])
     """
     x, y = _coefficients(a1, "polymul"), _coefficients(a2, "polymul")
     if trim_leading_zeros:
@@ -116,9 +104,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
         v: Coefficients of the divisor, ``(n,)``, the first of them not 0.
         trim_leading_zeros: Whether to leave away zeros in front of the remainder, which NumPy
             does; its values must be known then.
-
-    Returns:
-        Coefficients of the quotient, ``(max(m - n + 1, 1),)``, and of the remainder, ``(m,)``.
+    Returns: Coefficients of the quotient, ``(max(m - n + 1, 1),)``, and of the remainder, ``(m,)``.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -154,9 +140,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     Returns:
         The roots, complex, ``(n,)`` without those zeros. They are differentiable where they are
         distinct.
-
-    Raises:
-        ConcretizationTypeError: If ``strip_zeros`` needs values that are not known.
+    Raises: ConcretizationTypeError: If ``strip_zeros`` needs values that are not known.
 
     Example:
         >>> import numpy as np, funcgrad.numpy as fnp
@@ -185,8 +169,7 @@ def poly(seq_of_zeros: Any) -> Any:
 
     As `numpy.poly`.
 
-    Args:
-        seq_of_zeros: Roots, ``(n,)``, or a square matrix.
+    Args: seq_of_zeros: Roots, ``(n,)``, or a square matrix.
 
     Returns:
         Coefficients, ``(n + 1,)``, the first of them 1. Of traced complex roots they are complex.
@@ -219,13 +202,8 @@ def polyder(p: Any, m: int = 1) -> Any:
 
     As `numpy.polyder`, of an array.
 
-    Args:
-        m: How often to differentiate.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.polyder([1.0, -3.0, 2.0])
-        array([ 2., -3.])
+    Args: m: How often to differentiate.
+    Example: fg.numpy.polyder([1.0, -3.0, 2.0]) -> array([ 2., -3.])
     """
     x = _coefficients(p, "polyder")
     if m < 0:
@@ -245,14 +223,9 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         p: Coefficients, ``(n,)``.
         m: How often to integrate.
         k: The constants, ``(m,)`` or one for all; 0 by default.
-
-    Returns:
-        Coefficients, ``(n + m,)``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.polyint([1.0, -3.0, 2.0])
-        array([ 0.33333333, -1.5       ,  2.        ,  0.        ])
+    Returns: Coefficients, ``(n + m,)``.
+    Example: fg.numpy.polyint([1.0, -3.0, 2.0])
+        -> array([ 0.33333333, -1.5       ,  2.        ,  0.        ])
     """
     x = _coefficients(p, "polyint")
     if m < 0:
@@ -290,12 +263,8 @@ def polyfit(
         cov: Whether to return the covariance of the coefficients too, ``(deg + 1, deg + 1)`` or
             ``(deg + 1, deg + 1, k)``: scaled by the residuals, or with ``"unscaled"`` as it is if
             weights are inverse standard deviations.
-
-    Returns:
-        Coefficients, ``(deg + 1,)`` or ``(deg + 1, k)``.
-
-    Raises:
-        ValueError: If there are too few points for a covariance that is scaled.
+    Returns: Coefficients, ``(deg + 1,)`` or ``(deg + 1, k)``.
+    Raises: ValueError: If there are too few points for a covariance that is scaled.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -41,9 +41,7 @@ def as_value(x: Any, function: str = "this function") -> Any:
     Args:
         x: Array, number, tracer, or nested lists of them.
         function: Named in messages.
-
-    Raises:
-        DtypeError: If ``x`` is no array or has a dtype that is not supported.
+    Raises: DtypeError: If ``x`` is no array or has a dtype that is not supported.
     """
     if type(x) in PYTHON_SCALARS or isinstance(x, Tracer | np.generic):
         return x
@@ -171,8 +169,7 @@ def noted_dtype(
 ) -> np.dtype[Any]:
     """Promoted dtype, by `result_dtype`; an error in contexts that refuse the promotion.
 
-    Raises:
-        DtypePromotionError: If the context does not allow this promotion.
+    Raises: DtypePromotionError: If the context does not allow this promotion.
     """
     dtype = result_dtype(avals)
     if PROMOTIONS.users:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.namespaces import present
-from funcgrad.base.signatures import signature_of
+from funcgrad.base.signatures import signature_of, write_out
 from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.dtypes import float0
 from funcgrad.errors import KeyArrayError, NonConcreteBooleanIndexError
@@ -150,8 +150,7 @@ def _as_public(call: Function, function: Function) -> Function:
 def _kind(result: Function) -> Callable[[Function], Function]:
     """Make a wrapper of functions from what their results become inside of a transformation.
 
-    Args:
-        result: ``(found, args, kwargs) -> result``, where ``found`` was computed from values.
+    Args: result: ``(found, args, kwargs) -> result``, where ``found`` was computed from values.
     """
 
     def wrap(function: Function) -> Function:
@@ -376,11 +375,8 @@ _NAMED_KINDS = {name: kind for kind, names in _KINDS.items() for name in names}
 def wrap_module(module: ModuleType) -> tuple[dict[Function, Function], dict[str, Function]]:
     """Put functions as users call them in the place of those that take and give values.
 
-    Args:
-        module: The page of names.
-
-    Returns:
-        Function -> the same as users call it; name -> the function of values.
+    Args: module: The page of names.
+    Returns: Function -> the same as users call it; name -> the function of values.
     """
     found: dict[Function, Function] = {}
     originals: dict[str, Function] = {}
@@ -413,6 +409,7 @@ def present_results(package: str, fallback: str = "") -> None:
     for name in module.__all__:
         function = vars(module).get(name)
         if inspect.isfunction(function) and function.__module__.startswith("funcgrad."):
+            write_out(function)
             vars(module)[name] = _with_results(function, package)
     present(package, fallback)
 

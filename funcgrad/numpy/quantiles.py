@@ -213,10 +213,7 @@ def percentile(
 
     Weights need the method ``"inverted_cdf"``; they have no derivative.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.percentile(np.array([1.0, 2.0, 3.0, 4.0]), 25)
-        np.float64(1.75)
+    Example: fg.numpy.percentile(np.array([1.0, 2.0, 3.0, 4.0]), 25) -> np.float64(1.75)
     """
     refuse_out(out, "percentile")
     check_placement("percentile", out_sharding=out_sharding)

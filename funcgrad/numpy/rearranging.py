@@ -70,8 +70,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
     As `numpy.rot90`; for squares ``k`` may be traced.
 
-    Args:
-        axes: Axes, as integers.
+    Args: axes: Axes, as integers.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -116,11 +115,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         shift: Number of positions by which elements are shifted.
         axis: Axis, or tuple of axes, counted from the end if negative. By default elements move
             along the flattened array.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.roll(np.arange(4.0), 1)
-        array([3., 0., 1., 2.])
+    Example: fg.numpy.roll(np.arange(4.0), 1) -> array([3., 0., 1., 2.])
     """
     a = as_value(a, "roll")
     if axis is None:
@@ -229,11 +224,7 @@ def tile(A: Any, reps: Any) -> Any:
     Args:
         A: Array that is repeated.
         reps: How often, for each axis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.tile(np.array([1.0, 2.0]), 2)
-        array([1., 2., 1., 2.])
+    Example: fg.numpy.tile(np.array([1.0, 2.0]), 2) -> array([1., 2., 1., 2.])
     """
     a = strong(as_value(A, "tile"))
     counts = shaping.static_ints(reps)

@@ -119,11 +119,8 @@ vars().update({n: getattr(np, n) for n in _LONG})
 def asfortranarray(a: Any, dtype: Any = None) -> Any:
     """An array as it is: where its elements lie is no part of a traced value.
 
-    Args:
-        dtype: Of the result; by default that of ``a``.
-
-    Returns:
-        The same elements; outside of transformations in NumPy's column-major order.
+    Args: dtype: Of the result; by default that of ``a``.
+    Returns: The same elements; outside of transformations in NumPy's column-major order.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -143,9 +140,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
         a: Array of any shape and dtype.
         dtype: Of the result; by default that of ``a``.
         requirements: As those of `numpy.require`.
-
-    Returns:
-        The same elements.
+    Returns: The same elements.
 
     Example:
         >>> import funcgrad.numpy as fnp

@@ -111,8 +111,7 @@ class Selection(StandsForArray):
     def answer(self, function: Function, args: Any, options: Any) -> Any:
         """The result of a function of the elements, if it needs no array of them.
 
-        Raises:
-            NonConcreteBooleanIndexError: If it does.
+        Raises: NonConcreteBooleanIndexError: If it does.
         """
         if function.__name__ in _ELEMENTWISE:
             return self._mapped(function, args, options)
@@ -180,8 +179,7 @@ def _operator(name: str) -> Function:
 def install_selections(operators: list[str]) -> None:
     """Give selections the operators of traced arrays.
 
-    Args:
-        operators: Their names.
+    Args: operators: Their names.
     """
     for name in operators:
         setattr(Selection, name, _operator(name))
@@ -225,8 +223,7 @@ def is_same_value(a: Any, b: Any) -> bool:
 class _Names:
     """The names of a program that is being traced.
 
-    Args:
-        equations: So far; they are searched from the last one on.
+    Args: equations: So far; they are searched from the last one on.
     """
 
     def __init__(self, equations: list[Equation]) -> None:

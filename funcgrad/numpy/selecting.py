@@ -88,11 +88,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         condlist: Masks; the first one that is true decides.
         choicelist: Values, one for each condition.
         default: Value where no condition holds.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.select([np.array([True, False]), np.array([True, True])], [1.0, 2.0])
-        array([1., 2.])
+    Example: fg.numpy.select([np.array([True, False]), np.array([True, True])], [1.0, 2.0])
+        -> array([1., 2.])
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError("list of cases must be same length as list of conditions")
@@ -189,11 +186,7 @@ def clip(
         out: ``None``; results are new arrays.
         min: Lower bound, by the name of the array API.
         max: Upper bound, by the name of the array API.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.clip(np.array([-1.0, 0.5, 2.0]), 0.0, 1.0)
-        array([0. , 0.5, 1. ])
+    Example: fg.numpy.clip(np.array([-1.0, 0.5, 2.0]), 0.0, 1.0) -> array([0. , 0.5, 1. ])
     """
     refuse_out(out, "clip")
     low, high = (a_min if min is None else min), (a_max if max is None else max)
@@ -235,11 +228,7 @@ def nan_to_num(
         nan: Value for nan.
         posinf: Value for infinity; by default the greatest finite number.
         neginf: Value for minus infinity; by default the least finite number.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.nan_to_num(np.array([1.0, np.nan]))
-        array([1., 0.])
+    Example: fg.numpy.nan_to_num(np.array([1.0, np.nan])) -> array([1., 0.])
     """
     x = strong(as_value(x, "nan_to_num"))
     dtype = aval_of(x).dtype
@@ -259,10 +248,7 @@ def nan_to_num(
 def isposinf(x: Any, out: None = None) -> Any:
     """Whether each element is plus infinity, as `numpy.isposinf`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.isposinf(np.array([-np.inf, 1.0, np.inf]))
-        array([False, False,  True])
+    Example: fg.numpy.isposinf(np.array([-np.inf, 1.0, np.inf])) -> array([False, False,  True])
     """
     refuse_out(out, "isposinf")
     return _is_infinite(x, np.inf, "isposinf")
@@ -271,10 +257,7 @@ def isposinf(x: Any, out: None = None) -> Any:
 def isneginf(x: Any, out: None = None) -> Any:
     """Whether each element is minus infinity, as `numpy.isneginf`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.isneginf(np.array([-np.inf, 1.0, np.inf]))
-        array([ True, False, False])
+    Example: fg.numpy.isneginf(np.array([-np.inf, 1.0, np.inf])) -> array([ True, False, False])
     """
     refuse_out(out, "isneginf")
     return _is_infinite(x, -np.inf, "isneginf")
@@ -309,11 +292,7 @@ def isin(
         invert: Whether to say which elements are not found.
         kind: Without effect: sorting is always stable.
         method: Accepted; one way is used, which gives the same.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.isin(np.array([1, 2, 3]), [2, 5])
-        array([False,  True, False])
+    Example: fg.numpy.isin(np.array([1, 2, 3]), [2, 5]) -> array([False,  True, False])
     """
     x, tests = promote_to_compare(as_value(element, "isin"), as_value(test_elements, "isin"))
     if not aval_of(tests).size:

@@ -73,11 +73,8 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
     As `numpy.union1d`.
 
-    Args:
-        fill_value: What follows if there are fewer; by default the least value.
-
-    Raises:
-        ConcretizationTypeError: If the values are not known and no ``size`` is given.
+    Args: fill_value: What follows if there are fewer; by default the least value.
+    Raises: ConcretizationTypeError: If the values are not known and no ``size`` is given.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -107,9 +104,7 @@ def intersect1d(
         return_indices: Whether to return the first places in both arrays, too.
         fill_value: What follows if there are fewer; by default the least value of both. Places
             become the length of their array.
-
-    Raises:
-        ConcretizationTypeError: If the values are not known and no ``size`` is given.
+    Raises: ConcretizationTypeError: If the values are not known and no ``size`` is given.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -153,9 +148,7 @@ def setdiff1d(
             ``ar1`` is kept.
         size: Length of the result, for traced arrays.
         fill_value: What follows if there are fewer, by default 0.
-
-    Raises:
-        ConcretizationTypeError: If the values are not known and no ``size`` is given.
+    Raises: ConcretizationTypeError: If the values are not known and no ``size`` is given.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -183,11 +176,8 @@ def setxor1d(
 
     As `numpy.setxor1d`.
 
-    Args:
-        fill_value: What follows if there are fewer; by default the least value of either.
-
-    Raises:
-        ConcretizationTypeError: If the values are not known and no ``size`` is given.
+    Args: fill_value: What follows if there are fewer; by default the least value of either.
+    Raises: ConcretizationTypeError: If the values are not known and no ``size`` is given.
 
     Example:
         >>> import funcgrad.numpy as fnp

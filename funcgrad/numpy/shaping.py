@@ -43,10 +43,7 @@ def static_ints(shape: Any) -> tuple[int, ...]:
 def astype(x: Any, dtype: Any, copy: bool = False, *, device: Any = None) -> Any:
     """``x`` converted to ``dtype``; complex to real drops the imaginary part.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.astype(np.array([1.7, -1.7]), np.int64)
-        array([ 1, -1])
+    Example: fg.numpy.astype(np.array([1.7, -1.7]), np.int64) -> array([ 1, -1])
     """
     check_placement("astype", device=device)
     if isinstance(x, HoldsArray):
@@ -132,13 +129,8 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
 
     As `numpy.ravel`, in the orders ``"C"`` and ``"F"``.
 
-    Args:
-        order: ``"C"`` or ``"F"``: the order in which elements are read.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.ravel(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([1., 2., 3., 4.])
+    Args: order: ``"C"`` or ``"F"``: the order in which elements are read.
+    Example: fg.numpy.ravel(np.array([[1.0, 2.0], [3.0, 4.0]])) -> array([1., 2., 3., 4.])
     """
     check_placement("ravel", out_sharding=out_sharding)
     return reshape(a, (-1,) if aval_of(as_value(a)).size else (0,), order)
@@ -147,8 +139,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
 def transpose(a: Any, axes: Any = None) -> Any:
     """An array with its axes in another order, reversed by default, as `numpy.transpose`.
 
-    Args:
-        axes: Axes, as integers.
+    Args: axes: Axes, as integers.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -185,13 +176,8 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
     As `numpy.rollaxis`: move an axis to before another.
 
-    Args:
-        axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.rollaxis(np.ones((2, 3, 4)), 2).shape
-        (4, 2, 3)
+    Args: axis: The axis, counted from the end if negative.
+    Example: fg.numpy.rollaxis(np.ones((2, 3, 4)), 2).shape -> (4, 2, 3)
     """
     ndim = len(shape_of(as_value(a, "rollaxis")))
     axis = normalize_axis(axis, ndim, "rollaxis")
@@ -222,11 +208,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     Args:
         source: Axes that move.
         destination: New positions of these axes.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.moveaxis(np.ones((2, 3, 4)), 0, -1).shape
-        (3, 4, 2)
+    Example: fg.numpy.moveaxis(np.ones((2, 3, 4)), 0, -1).shape -> (3, 4, 2)
     """
     a = as_value(a, "moveaxis")
     ndim = len(shape_of(a))
@@ -242,13 +224,8 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 def expand_dims(a: Any, axis: Any) -> Any:
     """An array with further axes of length 1, as `numpy.expand_dims`.
 
-    Args:
-        axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.expand_dims(np.array([1.0, 2.0]), 0)
-        array([[1., 2.]])
+    Args: axis: The axis, counted from the end if negative.
+    Example: fg.numpy.expand_dims(np.array([1.0, 2.0]), 0) -> array([[1., 2.]])
     """
     a = as_value(a, "expand_dims")
     count = len(axis) if isinstance(axis, tuple | list) else 1
@@ -261,13 +238,8 @@ def expand_dims(a: Any, axis: Any) -> Any:
 def squeeze(a: Any, axis: Any = None) -> Any:
     """An array without axes of length 1, as `numpy.squeeze`.
 
-    Args:
-        axis: Axis, or tuple of axes, to remove; by default all of length 1.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.squeeze(np.ones((1, 2)))
-        array([1., 1.])
+    Args: axis: Axis, or tuple of axes, to remove; by default all of length 1.
+    Example: fg.numpy.squeeze(np.ones((1, 2))) -> array([1., 1.])
     """
     a = as_value(a, "squeeze")
     shape = shape_of(a)
@@ -285,8 +257,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """An array broadcast to a shape, as `numpy.broadcast_to`.
 
-    Args:
-        array: Array, number or traced value.
+    Args: array: Array, number or traced value.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -301,13 +272,8 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
 def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
     """Arrays broadcast against each other, as `numpy.broadcast_arrays`.
 
-    Args:
-        *args: Operands: arrays, numbers or traced values. They broadcast.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.broadcast_arrays([1.0, 2.0], [3.0, 4.0])
-        (array([1., 2.]), array([3., 4.]))
+    Args: *args: Operands: arrays, numbers or traced values. They broadcast.
+    Example: fg.numpy.broadcast_arrays([1.0, 2.0], [3.0, 4.0]) -> (array([1., 2.]), array([3., 4.]))
     """
     values = [strong(as_value(a)) for a in args]
     shape = np.broadcast_shapes(*map(shape_of, values))
@@ -325,10 +291,7 @@ def _at_least(*arrays: Any, shape: Any) -> Any:
 def atleast_1d(*arrays: Any) -> Any:
     """Arrays with at least one axis, as `numpy.atleast_1d`.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.atleast_1d([1.0, 2.0])
-        array([1., 2.])
+    Example: fg.numpy.atleast_1d([1.0, 2.0]) -> array([1., 2.])
     """
     return _at_least(*arrays, shape=lambda n: n or (1,))
 
@@ -336,10 +299,7 @@ def atleast_1d(*arrays: Any) -> Any:
 def atleast_2d(*arrays: Any) -> Any:
     """Arrays with at least two axes, as `numpy.atleast_2d`.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.atleast_2d([1.0, 2.0])
-        array([[1., 2.]])
+    Example: fg.numpy.atleast_2d([1.0, 2.0]) -> array([[1., 2.]])
     """
     return _at_least(*arrays, shape=lambda n: (1,) * (2 - len(n)) + n)
 

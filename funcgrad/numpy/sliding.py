@@ -42,11 +42,7 @@ def convolve(
         mode: ``"full"``, ``"same"`` or ``"valid"``.
         precision: Accepted for JAX's signature; products are always of full precision.
         preferred_element_type: Dtype in which products are formed and returned.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.convolve(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-        array([ 3., 10.,  8.])
+    Example: fg.numpy.convolve(np.array([1.0, 2.0]), np.array([3.0, 4.0])) -> array([ 3., 10.,  8.])
     """
     x, y = _lines("convolve", a, v, preferred_element_type)
     m, n = shape_of(x)[0], shape_of(y)[0]
@@ -105,10 +101,7 @@ def correlate(
 
     As `numpy.correlate`, with the options of `convolve`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.correlate(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-        array([11.])
+    Example: fg.numpy.correlate(np.array([1.0, 2.0]), np.array([3.0, 4.0])) -> array([11.])
     """
     x, y = _lines("correlate", a, v, preferred_element_type)
     m, n = shape_of(x)[0], shape_of(y)[0]
@@ -200,8 +193,7 @@ def _variables(x: Any, is_transposed: bool, dtype: Any) -> Any:
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     """Correlation coefficients of variables, as `numpy.corrcoef`.
 
-    Args:
-        rowvar: Whether rows are variables and columns are observations.
+    Args: rowvar: Whether rows are variables and columns are observations.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -20,12 +20,8 @@ def product(matrix: Any, x: Any, is_transposed: bool = False) -> Any:
         matrix: A matrix or array of `scipy.sparse`, of two axes.
         x: Vector or matrix.
         is_transposed: Whether the matrix is transposed.
-
-    Returns:
-        The dense product, in the dtype that both promote to.
-
-    Raises:
-        ShapeError: If shapes do not fit.
+    Returns: The dense product, in the dtype that both promote to.
+    Raises: ShapeError: If shapes do not fit.
     """
     x = as_value(x, "matmul")
     m, n = matrix.shape if matrix.ndim == 2 else (1, *matrix.shape)

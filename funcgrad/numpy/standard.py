@@ -101,9 +101,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     Args:
         dtype: The dtype.
         kind: A dtype, a name such as ``"real floating"``, or a tuple of them.
-
-    Raises:
-        ArgumentError: If the name is unknown.
+    Raises: ArgumentError: If the name is unknown.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -138,8 +136,7 @@ def iinfo(type: Any) -> np.iinfo[Any]:
 
     As `numpy.iinfo`, of a dtype or of an array, which may be traced.
 
-    Args:
-        type: Dtype of integers, or an integer.
+    Args: type: Dtype of integers, or an integer.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -232,9 +229,7 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
         iter: Gives numbers.
         dtype: Of the result.
         count: How many to take; all by default.
-
-    Raises:
-        ValueError: If there are fewer.
+    Raises: ValueError: If there are fewer.
 
     Example:
         >>> import funcgrad.numpy as fnp
@@ -285,8 +280,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None) -> Any:
 
     As `asarray`; what is not finite raises, if the values are known.
 
-    Raises:
-        ValueError: If there is a nan or an infinity.
+    Raises: ValueError: If there is a nan or an infinity.
 
     Example:
         >>> import funcgrad.numpy as fnp

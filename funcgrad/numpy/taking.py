@@ -61,11 +61,8 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Any, ...]
         indices: Places in an array of the shape, counted along a line.
         shape: Lengths of the axes.
         order: ``"C"`` or ``"F"``: the axis that counts fastest is the last or the first.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.jit(lambda x: np.unravel_index(np.argmax(x), x.shape))(np.eye(2)[::-1]))
-        (np.int64(0), np.int64(1))
+    Example: print(fg.jit(lambda x: np.unravel_index(np.argmax(x), x.shape))(np.eye(2)[::-1]))
+        -> (np.int64(0), np.int64(1))
     """
     place = as_value(indices, "unravel_index")
     if not isinstance(place, Tracer):
@@ -95,11 +92,7 @@ def ravel_multi_index(
             all axes or one for each.
         order: ``"C"`` or ``"F"``: the axis that counts fastest is the last or the first.
         dtype: Dtype of the result, by default int64.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.numpy.ravel_multi_index(([0, 1], [2, 1]), (2, 3)))
-        [2 4]
+    Example: print(fg.numpy.ravel_multi_index(([0, 1], [2, 1]), (2, 3))) -> [2 4]
     """
     wanted = np.dtype(np.int64) if dtype is None else checked_dtype(dtype, "ravel_multi_index")
     indices = [as_value(i, "ravel_multi_index") for i in multi_index]
@@ -134,8 +127,7 @@ def part(x: Any, axis: int, start: int | None, stop: int | None, step: int | Non
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     """Elements chosen from several arrays by index, as `numpy.choose`.
 
-    Args:
-        choices: Arrays to choose from.
+    Args: choices: Arrays to choose from.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -196,9 +188,7 @@ def take_along_axis(
             they raise.
         fill_value: What ``"fill"`` reads there; by default nan, or an extreme integer.
         wrap_negative_indices: Whether negative places count from the end. Otherwise they are none.
-
-    Raises:
-        OutOfBoundsError: If a place is none, without ``mode``.
+    Raises: OutOfBoundsError: If a place is none, without ``mode``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -253,11 +243,7 @@ def take(
         axis: The axis, counted from the end if negative. By default the array is flattened.
         unique_indices: Accepted for JAX's signature; without effect.
         indices_are_sorted: Accepted for JAX's signature; without effect.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.take(np.array([1.0, 4.0, 9.0]), np.array([2, 0]))
-        array([9., 1.])
+    Example: fg.numpy.take(np.array([1.0, 4.0, 9.0]), np.array([2, 0])) -> array([9., 1.])
     """
     refuse_out(out, "take")
     x = strong(as_value(a, "take"))
@@ -330,11 +316,8 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
         size: Number of results under ``jit``, where it has to be known: fewer are filled up, more
             are cut off.
         fill_value: Value of the elements, or of the elements that ``size`` adds.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.extract(np.array([True, False, True]), np.array([1.0, 2.0, 3.0]))
-        array([1., 3.])
+    Example: fg.numpy.extract(np.array([True, False, True]), np.array([1.0, 2.0, 3.0]))
+        -> array([1., 3.])
     """
     return compress(shaping.ravel(condition), shaping.ravel(arr), size=size, fill_value=fill_value)
 
@@ -354,11 +337,7 @@ def delete(
         obj: Indices, as an integer, a slice or an array.
         axis: The axis, counted from the end if negative. By default the array is flattened.
         assume_unique_indices: Accepted for JAX's signature; without effect.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.delete(np.arange(4.0), 1)
-        array([0., 2., 3.])
+    Example: fg.numpy.delete(np.arange(4.0), 1) -> array([0., 2., 3.])
     """
     x = strong(as_value(arr, "delete"))
     if axis is None:
@@ -417,11 +396,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         obj: Indices, as an integer, a slice or an array.
         values: Values to insert, append or put, with a matching shape.
         axis: The axis, counted from the end if negative. By default the array is flattened.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.numpy.insert(np.array([1.0, 2.0]), 1, 5.0))
-        [1. 5. 2.]
+    Example: print(fg.numpy.insert(np.array([1.0, 2.0]), 1, 5.0)) -> [1. 5. 2.]
     """
     x = strong(as_value(arr, "insert"))
     if axis is None:
@@ -466,11 +441,7 @@ def repeat(
         total_repeat_length: Length of the result along ``axis``: cut there, or filled up with the
             last element.
         out_sharding: The CPU, if anything.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.repeat(np.array([1.0, 2.0]), 2)
-        array([1., 1., 2., 2.])
+    Example: fg.numpy.repeat(np.array([1.0, 2.0]), 2) -> array([1., 1., 2., 2.])
     """
     check_placement("repeat", out_sharding=out_sharding)
     x = strong(as_value(a, "repeat"))
@@ -513,13 +484,8 @@ def resize(a: Any, new_shape: Any) -> Any:
 
     As `numpy.resize`: repeated copies under another shape.
 
-    Args:
-        new_shape: Shape of the result; elements are repeated or left out.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.resize(np.array([1.0, 2.0]), (3,))
-        array([1., 2., 1.])
+    Args: new_shape: Shape of the result; elements are repeated or left out.
+    Example: fg.numpy.resize(np.array([1.0, 2.0]), (3,)) -> array([1., 2., 1.])
     """
     x = shaping.ravel(strong(as_value(a, "resize")))
     shape = (new_shape,) if isinstance(new_shape, int | np.integer) else tuple(new_shape)
@@ -562,13 +528,8 @@ def block(arrays: Any) -> Any:
 def tril_indices_from(arr: Any, k: int = 0) -> Any:
     """Indices of the lower triangle of a matrix, as `numpy.tril_indices_from`.
 
-    Args:
-        arr: Array.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.tril_indices_from(np.ones((2, 2)))
-        (array([0, 1, 1]), array([0, 0, 1]))
+    Args: arr: Array.
+    Example: fg.numpy.tril_indices_from(np.ones((2, 2))) -> (array([0, 1, 1]), array([0, 0, 1]))
     """
     rows, columns = shape_of(as_value(arr))
     return np.tril_indices(rows, k, columns)
@@ -577,13 +538,8 @@ def tril_indices_from(arr: Any, k: int = 0) -> Any:
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
     """Indices of the upper triangle of a matrix, as `numpy.triu_indices_from`.
 
-    Args:
-        arr: Array.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.triu_indices_from(np.ones((2, 2)))
-        (array([0, 0, 1]), array([0, 1, 1]))
+    Args: arr: Array.
+    Example: fg.numpy.triu_indices_from(np.ones((2, 2))) -> (array([0, 0, 1]), array([0, 1, 1]))
     """
     rows, columns = shape_of(as_value(arr))
     return np.triu_indices(rows, k, columns)

@@ -90,9 +90,7 @@ def reduce(
         keepdims: Whether to keep axes of length 1.
         initial: To start with; None for nothing at all, not even the identity.
         where: Which elements to fold; that needs ``initial`` or an identity.
-
-    Raises:
-        ValueError: If there is nothing to fold, and nothing to start with.
+    Raises: ValueError: If there is nothing to fold, and nothing to start with.
     """
     x = _values(array, dtype, "reduce")
     shape = shape_of(x)
@@ -376,9 +374,7 @@ def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: Any = None) 
     Returns:
         A callable with the methods ``reduce``, ``accumulate``, ``reduceat`` and ``outer``. Results
         have the dtypes that ``func`` gives them (NumPy's are objects).
-
-    Raises:
-        ArgumentError: If a function of other than two arguments is folded.
+    Raises: ArgumentError: If a function of other than two arguments is folded.
 
     Example:
         >>> import funcgrad.numpy as fnp

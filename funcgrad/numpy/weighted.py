@@ -21,8 +21,7 @@ from funcgrad.primitives.shape import ReduceSum, shape_of
 def weights_like(weights: Any, shape: tuple[int, ...], axes: tuple[int, ...], name: str) -> Any:
     """Weights in the shape of the numbers; those of one axis stand for all lines along it.
 
-    Raises:
-        ShapeError: If they are of another shape.
+    Raises: ShapeError: If they are of another shape.
     """
     w = p.convert(strong(as_value(weights, name)), FLOAT64)
     if shape_of(w) == shape:

@@ -479,9 +479,7 @@ def in_current_trace(
     Args:
         roots: Arrays that are no views.
         contents: Their values in the block, as many as there are; the others keep theirs.
-
-    Returns:
-        What gives those that have been changed in the block.
+    Returns: What gives those that have been changed in the block.
     """
     trace = current_trace()
     before = [(root._content, root._owner) for root in roots]

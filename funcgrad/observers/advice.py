@@ -184,8 +184,7 @@ class Asker:
     def _path_of(self, between: list[FrameType]) -> str:
         """Dotted public name of the function that the user's line calls.
 
-        Args:
-            between: Frames inwards from the user's line.
+        Args: between: Frames inwards from the user's line.
         """
         callee = self._callee
         name = getattr(callee, "__name__", None)
@@ -331,8 +330,7 @@ class Asker:
     def _shown_object(self) -> tuple[str, str] | None:
         """The object of SciPy's whose method is called, ``scipy.stats.norm`` of its ``pdf``.
 
-        Returns:
-            Its public path, and how the user calls it; nothing if no module shows it.
+        Returns: Its public path, and how the user calls it; nothing if no module shows it.
         """
         node = self._call.func if self._call is not None else None
         while isinstance(node, ast.Attribute | ast.Call):  # also of what norm(0, 1) returns

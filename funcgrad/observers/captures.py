@@ -134,8 +134,7 @@ class Captures:
     def check(self, what: str) -> None:
         """Warn, once, of everything that has changed, if that is due.
 
-        Args:
-            what: How messages call the compiled function, such as ``jit(f)``.
+        Args: what: How messages call the compiled function, such as ``jit(f)``.
         """
         if self.left > 0:
             self.left -= 1

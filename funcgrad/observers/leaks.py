@@ -49,11 +49,8 @@ def checking_leaks(enable: bool = True) -> Iterator[None]:
     Looking for such values takes a walk over all objects of the process, so this is for finding a
     known leak.
 
-    Args:
-        enable: Whether to check.
-
-    Raises:
-        UnexpectedTracerError: Where a transformation ends; it says what holds the value.
+    Args: enable: Whether to check.
+    Raises: UnexpectedTracerError: Where a transformation ends; it says what holds the value.
 
     Example:
         >>> import funcgrad as fg

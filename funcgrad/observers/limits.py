@@ -40,8 +40,7 @@ class Limits:
     def late(self, what: str) -> TimeLimitError:
         """The error of something that was stopped.
 
-        Args:
-            what: What it was, and where.
+        Args: what: What it was, and where.
         """
         return TimeLimitError(
             f"the limit of {self.seconds:g} seconds has passed in {what}\n"
@@ -51,11 +50,8 @@ class Limits:
     def check_time(self, what: Callable[[], str]) -> None:
         """Raise if the time is over.
 
-        Args:
-            what: Tells what is about to run, and where.
-
-        Raises:
-            TimeLimitError: It is over.
+        Args: what: Tells what is about to run, and where.
+        Raises: TimeLimitError: It is over.
         """
         if time.monotonic_ns() >= self.deadline:
             raise self.late(what())
@@ -67,9 +63,7 @@ class Limits:
             needed: Bytes.
             what: What needs them.
             largest: Its largest array, and where it is made.
-
-        Raises:
-            MemoryLimitError: It needs more.
+        Raises: MemoryLimitError: It needs more.
         """
         if self.memory is not None and needed > self.memory:
             raise MemoryLimitError(
@@ -92,11 +86,8 @@ reset_limits = _LIMITS.reset
 def check_time(what: Callable[[], str]) -> None:
     """Raise if the current context has no time left.
 
-    Args:
-        what: Tells what is about to run, and where.
-
-    Raises:
-        TimeLimitError: It has none.
+    Args: what: Tells what is about to run, and where.
+    Raises: TimeLimitError: It has none.
     """
     limits = current_limits()
     if limits is not None:

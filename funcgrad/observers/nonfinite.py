@@ -93,9 +93,7 @@ def inspect(operation: str, operands: Values, results: Values, is_elementwise: b
         operands: What it was given.
         results: What it gave.
         is_elementwise: Whether it acts on corresponding elements.
-
-    Raises:
-        NonFiniteError: With the user's line, types and values.
+    Raises: NonFiniteError: With the user's line, types and values.
     """
     origins = followed()
     if origins is not None:
@@ -137,9 +135,7 @@ def check_results(what: str, results: Values, holders: Callable[[], list[str]]) 
         what: How messages call what was evaluated, such as ``jit(f)``.
         results: Its flat results.
         holders: Lines that name the arguments with a NaN.
-
-    Raises:
-        NonFiniteError: With the first operation that has read a NaN.
+    Raises: NonFiniteError: With the first operation that has read a NaN.
     """
     reader = list(_first_reader.get())
     _first_reader.get().clear()

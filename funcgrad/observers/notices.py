@@ -37,8 +37,7 @@ def debug_python_loops(enable: bool = True) -> Iterator[None]:
 
     The environment variable ``FUNCGRAD_DEBUG_PYTHON_LOOPS=1`` does the same for a whole process.
 
-    Args:
-        enable: Whether to warn, of every one in every compilation; ``False`` for silence.
+    Args: enable: Whether to warn, of every one in every compilation; ``False`` for silence.
 
     Example:
         >>> import warnings

@@ -311,8 +311,7 @@ def frames_to_user() -> list[FrameType]:
 def is_called_through(places: Sequence[str]) -> bool:
     """Whether there are only certain files of funcgrad between this call and code of others.
 
-    Args:
-        places: What their paths inside of funcgrad begin with.
+    Args: places: What their paths inside of funcgrad begin with.
     """
     root = _OWN_ROOTS[0]
     starts = (*(root + place.replace("/", _SEPARATOR) for place in places), *_OWN_FILES)
@@ -327,8 +326,7 @@ def is_called_through(places: Sequence[str]) -> bool:
 def is_called_within(places: Sequence[str]) -> bool:
     """Whether one of certain files of funcgrad is between this call and code of others.
 
-    Args:
-        places: What their paths inside of funcgrad begin with.
+    Args: places: What their paths inside of funcgrad begin with.
     """
     starts = tuple(_OWN_ROOTS[0] + place.replace("/", _SEPARATOR) for place in places)
     return any(frame.f_code.co_filename.startswith(starts) for frame in frames_to_user())

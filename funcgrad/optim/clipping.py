@@ -29,11 +29,8 @@ __all__ = ["clip", "clip_by_block_rms", "clip_by_global_norm", "global_norm", "z
 def global_norm(updates: Updates) -> Scalar:
     """The square root of the sum of the squares of all elements of all leaves.
 
-    Args:
-        updates: A pytree of arrays.
-
-    Returns:
-        A real scalar; its derivative is zero where it is zero.
+    Args: updates: A pytree of arrays.
+    Returns: A real scalar; its derivative is zero where it is zero.
 
     Example:
         >>> import numpy as np
@@ -48,13 +45,9 @@ def global_norm(updates: Updates) -> Scalar:
 def clip(max_delta: Scalar) -> GradientTransformation:
     """Every element brought between ``-max_delta`` and ``max_delta``.
 
-    Args:
-        max_delta: The largest magnitude of an element.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.clip(1.5), np.array([1.0, -2.0]))
-        array([ 1. , -1.5])
+    Args: max_delta: The largest magnitude of an element.
+    Example: (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.clip(1.5), np.array([1.0, -2.0]))
+        -> array([ 1. , -1.5])
     """
 
     def clipped(x: Any) -> Any:
@@ -67,8 +60,7 @@ def clip(max_delta: Scalar) -> GradientTransformation:
 def clip_by_global_norm(max_norm: Scalar) -> GradientTransformation:
     """All updates scaled down together, if their `global_norm` is above a bound.
 
-    Args:
-        max_norm: The largest norm (Pascanu et al., 2012). What is below it stays as it is.
+    Args: max_norm: The largest norm (Pascanu et al., 2012). What is below it stays as it is.
 
     Example:
         >>> import numpy as np
@@ -91,8 +83,7 @@ def clip_by_global_norm(max_norm: Scalar) -> GradientTransformation:
 def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
     """Every array scaled down, if the root of the mean of its squares is above a bound.
 
-    Args:
-        threshold: The largest root mean square (Shazeer and Stern, 2018).
+    Args: threshold: The largest root mean square (Shazeer and Stern, 2018).
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -117,12 +117,8 @@ def minimize_by_ipopt(
         tol: IPOPT's option ``tol``.
         options: IPOPT's further options, by its names, or SciPy's ``maxiter`` and ``disp``.
         callback: Called after each step, with the vector.
-
-    Returns:
-        Fields of a result.
-
-    Raises:
-        LibraryError: If cyipopt is not installed.
+    Returns: Fields of a result.
+    Raises: LibraryError: If cyipopt is not installed.
     """
     module = load(
         "cyipopt",

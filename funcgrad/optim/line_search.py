@@ -231,9 +231,7 @@ def scale_by_zoom_linesearch(
         A transformation for the end of a chain that gives a direction of descent. Its update needs
         ``value=`` and ``grad=``, of the loss at the parameters, and ``value_fn=``, the function;
         further keywords that this takes are passed on to it.
-
-    Raises:
-        ArgumentError: If the strategy is another one.
+    Raises: ArgumentError: If the strategy is another one.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -433,8 +431,7 @@ def _loss(
 ) -> Callable[[Params], Scalar]:
     """The loss as a function of the parameters alone.
 
-    Raises:
-        ArgumentError: If something is missing.
+    Raises: ArgumentError: If something is missing.
     """
     given = {"params": params, "value": value, "grad": grad, "value_fn": value_fn}
     missing = [key for key, x in given.items() if x is None]
@@ -457,15 +454,12 @@ def _with_keywords(function: ValueFunction, given: dict[str, Any]) -> Callable[.
 def value_and_grad_from_state(value_fn: ValueFunction) -> Callable[..., tuple[Scalar, Updates]]:
     """`value_and_grad` that takes what a line search has stored, if it has.
 
-    Args:
-        value_fn: The loss, a function of the parameters first.
+    Args: value_fn: The loss, a function of the parameters first.
 
     Returns:
         A function of the arguments of ``value_fn`` and ``state=``, the state of an optimiser that
         ends with a line search. The loss must not depend on anything that has changed since.
-
-    Raises:
-        ArgumentError: If the state has no line search that stores gradients.
+    Raises: ArgumentError: If the state has no line search that stores gradients.
 
     Example:
         >>> import numpy as np

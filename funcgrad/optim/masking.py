@@ -101,9 +101,7 @@ def multi_transform(
         transforms: Transformations by label.
         param_labels: A tree of labels, or a function from the parameters (or updates) to one. A
             label may stand for a whole subtree.
-
-    Raises:
-        ArgumentError: If a label has no transformation.
+    Raises: ArgumentError: If a label has no transformation.
 
     Example:
         >>> from funcgrad import optim

@@ -359,8 +359,7 @@ def _as_matrix(value: Any) -> Any:
 def _floating(x0: Any) -> Any:
     """The tree with integers made float64.
 
-    Raises:
-        DtypeError: If a leaf is complex or no number.
+    Raises: DtypeError: If a leaf is complex or no number.
     """
     pairs, treedef = tree_flatten_with_path(x0)
     leaves = []

@@ -163,10 +163,8 @@ def nadam(
 
     PyTorch's has a factor that warms the momentum up, which this one has not.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.nadam(0.1), np.array([1.0, -2.0]))
-        array([-0.14736842,  0.14736842])
+    Example: (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.nadam(0.1), np.array([1.0, -2.0]))
+        -> array([-0.14736842,  0.14736842])
     """
     return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
 
@@ -187,8 +185,7 @@ def adamw(
 
     The decay is multiplied by the learning rate, as in PyTorch, whose default is 1e-2.
 
-    Args:
-        weight_decay: The share of a weight that is subtracted, times the learning rate.
+    Args: weight_decay: The share of a weight that is subtracted, times the learning rate.
 
     Example:
         >>> import numpy as np
@@ -267,13 +264,9 @@ def yogi(
 
     See `scale_by_yogi` (Zaheer et al., 2018).
 
-    Args:
-        b2: How slowly the second moment moves.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.yogi(0.1), np.array([1.0, -2.0]))
-        array([-0.09985114,  0.09993709])
+    Args: b2: How slowly the second moment moves.
+    Example: (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.yogi(0.1), np.array([1.0, -2.0]))
+        -> array([-0.09985114,  0.09993709])
     """
     return chain(scaling.scale_by_yogi(b1, b2, eps), scaling.scale_by_learning_rate(learning_rate))
 
@@ -290,13 +283,9 @@ def radam(
 ) -> GradientTransformationExtraArgs:
     """`adam` with a warm-up of its own: see `scale_by_radam` (Liu et al., 2020).
 
-    Args:
-        threshold: From how many gradients on there is a division by the root.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.radam(0.1), np.array([1.0, -2.0]))
-        array([-0.1,  0.2])
+    Args: threshold: From how many gradients on there is a division by the root.
+    Example: (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.radam(0.1), np.array([1.0, -2.0]))
+        -> array([-0.1,  0.2])
     """
     return chain(
         scaling.scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
@@ -375,11 +364,8 @@ def lion(
         mu_dtype: Dtype in which the mean is kept, by default that of the parameters.
         weight_decay: The share of a weight that is subtracted, times the learning rate.
         mask: Which parameters decay: see `add_decayed_weights`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.lion(0.1), np.array([1.0, -2.0]))
-        array([-0.1001,  0.1002])
+    Example: (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.lion(0.1), np.array([1.0, -2.0]))
+        -> array([-0.1001,  0.1002])
     """
     return chain(
         scaling.scale_by_lion(b1, b2, mu_dtype),
@@ -399,13 +385,9 @@ def lamb(
 ) -> GradientTransformationExtraArgs:
     """`adamw` with steps in proportion to the norm of each array (You et al., 2020).
 
-    Args:
-        weight_decay: Share of the parameters that is added to the direction.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.lamb(0.1), np.array([1.0, -2.0]))
-        array([-0.15811384,  0.15811392])
+    Args: weight_decay: Share of the parameters that is added to the direction.
+    Example: (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.lamb(0.1), np.array([1.0, -2.0]))
+        -> array([-0.15811384,  0.15811392])
     """
     return chain(
         scaling.scale_by_adam(b1, b2, eps, eps_root),

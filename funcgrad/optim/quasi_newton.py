@@ -68,9 +68,7 @@ def scale_by_lbfgs(
         scale_init_precond: Whether the approximation starts at a multiple of the identity: in the
             first step, the one that makes the norm of the update at most 1. Otherwise it starts at
             the identity.
-
-    Raises:
-        ArgumentError: If nothing could be remembered.
+    Raises: ArgumentError: If nothing could be remembered.
 
     Example:
         >>> import numpy as np, funcgrad as fg

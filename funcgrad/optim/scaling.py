@@ -57,13 +57,9 @@ __all__ = [
 def scale(step_size: Scalar) -> GradientTransformation:
     """Every update multiplied by a number.
 
-    Args:
-        step_size: The number.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.scale(2.0), np.array([1.0, -2.0]))
-        array([ 2., -4.])
+    Args: step_size: The number.
+    Example: (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.scale(2.0), np.array([1.0, -2.0]))
+        -> array([ 2., -4.])
     """
     return stateless(lambda updates, params: tree_map(lambda g: like(step_size, g) * g, updates))
 
@@ -75,8 +71,7 @@ class ScaleByScheduleState(NamedTuple):
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
     """Every update multiplied by a function of the number of steps done so far.
 
-    Args:
-        step_size_fn: From an int32 scalar, 0 in the first step, to a number.
+    Args: step_size_fn: From an int32 scalar, 0 in the first step, to a number.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -102,8 +97,7 @@ def check_rate(learning_rate: ScalarOrSchedule) -> None:
 
     An array may be 0: so are the values of schedules that `inject_hyperparams` keeps in its state.
 
-    Raises:
-        ArgumentError: As `scale_by_learning_rate` says.
+    Raises: ArgumentError: As `scale_by_learning_rate` says.
     """
     is_array = type(learning_rate) is np.ndarray and learning_rate.shape == ()
     is_number = type(learning_rate) in PYTHON_SCALARS or isinstance(learning_rate, np.generic)
@@ -675,11 +669,8 @@ def trace(
         nesterov: Whether the update is ``g + decay * t`` with the new ``t`` (Sutskever et al.,
             2013), and not ``t``.
         accumulator_dtype: Dtype of the sum, by default that of the parameters.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.trace(0.9), np.array([1.0, -2.0]))
-        array([ 1., -2.])
+    Example: (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.trace(0.9), np.array([1.0, -2.0]))
+        -> array([ 1., -2.])
     """
 
     def init(params: Params) -> State:
@@ -710,11 +701,8 @@ def ema(
         decay: Share of the mean that is left after a step.
         debias: Whether the mean is corrected for its start at zero.
         accumulator_dtype: Dtype of the mean, by default that of the parameters.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.ema(0.9), np.array([1.0, -2.0]))
-        array([ 1., -2.])
+    Example: (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.ema(0.9), np.array([1.0, -2.0]))
+        -> array([ 1., -2.])
     """
 
     def init(params: Params) -> State:

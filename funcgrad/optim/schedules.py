@@ -30,13 +30,8 @@ __all__ = [
 def constant_schedule(value: Scalar) -> Schedule:
     """Always the same number.
 
-    Args:
-        value: The number.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.optim.constant_schedule(0.1)(2)
-        0.1
+    Args: value: The number.
+    Example: fg.optim.constant_schedule(0.1)(2) -> 0.1
     """
     return lambda count: value
 
@@ -46,8 +41,7 @@ def linear_schedule(
 ) -> Schedule:
     """From one number to another at constant speed.
 
-    Args:
-        end_value: The number at the end, and from there on.
+    Args: end_value: The number at the end, and from there on.
 
     Example:
         >>> from funcgrad import optim
@@ -70,11 +64,7 @@ def polynomial_schedule(
     Args:
         end_value: The number at the end, and from there on.
         power: The exponent.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.optim.polynomial_schedule(1.0, 0.0, 2, 4)(2)
-        np.float64(0.25)
+    Example: fg.optim.polynomial_schedule(1.0, 0.0, 2, 4)(2) -> np.float64(0.25)
     """
     _check_steps("polynomial_schedule", "transition_steps", transition_steps)
 
@@ -158,14 +148,8 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     Args:
         schedules: Functions of the number of steps.
         boundaries: Where the second and each later one begins.
-
-    Raises:
-        ArgumentError: If there is not one boundary less than schedules.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.optim.join_schedules([lambda n: 1.0, lambda n: 0.1], [3])(5)
-        np.float64(0.1)
+    Raises: ArgumentError: If there is not one boundary less than schedules.
+    Example: fg.optim.join_schedules([lambda n: 1.0, lambda n: 0.1], [3])(5) -> np.float64(0.1)
     """
     if len(boundaries) != len(schedules) - 1:
         raise ArgumentError(
@@ -201,11 +185,7 @@ def warmup_cosine_decay_schedule(
         decay_steps: How many steps both take.
         end_value: The number at the end.
         exponent: Of the wave.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.optim.warmup_cosine_decay_schedule(0.0, 1.0, 4, 10)(2)
-        np.float64(0.5)
+    Example: fg.optim.warmup_cosine_decay_schedule(0.0, 1.0, 4, 10)(2) -> np.float64(0.5)
     """
     _check_steps(
         "warmup_cosine_decay_schedule", "decay_steps - warmup_steps", decay_steps - warmup_steps
@@ -243,11 +223,7 @@ def warmup_exponential_decay_schedule(
         transition_begin: How many steps after the ascent the decay begins.
         staircase: Whether it changes only every ``transition_steps`` steps.
         end_value: A bound of the decay.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.optim.warmup_exponential_decay_schedule(0.0, 1.0, 4, 10, 0.5)(2)
-        np.float64(0.5)
+    Example: fg.optim.warmup_exponential_decay_schedule(0.0, 1.0, 4, 10, 0.5)(2) -> np.float64(0.5)
     """
     descent = exponential_decay(
         peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value
@@ -262,8 +238,7 @@ def warmup_exponential_decay_schedule(
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     """Several `warmup_cosine_decay_schedule`, one after the other: warm restarts.
 
-    Args:
-        cosine_kwargs: The arguments of each.
+    Args: cosine_kwargs: The arguments of each.
 
     Example:
         >>> import funcgrad as fg
@@ -282,8 +257,7 @@ def piecewise_constant_schedule(
 ) -> Schedule:
     """A number that is multiplied by a factor at each of several steps.
 
-    Args:
-        boundaries_and_scales: Factors, by the step from which on they hold.
+    Args: boundaries_and_scales: Factors, by the step from which on they hold.
 
     Example:
         >>> from funcgrad import optim
@@ -313,14 +287,8 @@ def piecewise_interpolate_schedule(
         interpolate_type: ``"linear"`` or ``"cosine"``: how it goes from one value to the next.
         init_value: The number at the begin.
         boundaries_and_scales: Factors, by the step at which the product is reached.
-
-    Raises:
-        ArgumentError: If the type is another one.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.optim.piecewise_interpolate_schedule("linear", 1.0, {4: 0.5})(2)
-        np.float64(0.75)
+    Raises: ArgumentError: If the type is another one.
+    Example: fg.optim.piecewise_interpolate_schedule("linear", 1.0, {4: 0.5})(2) -> np.float64(0.75)
     """
     if interpolate_type not in _PROGRESS:
         raise ArgumentError(
@@ -367,11 +335,7 @@ def linear_onecycle_schedule(
         pct_final: The share after which the first value is reached again.
         div_factor: The largest value divided by the first.
         final_div_factor: The first value divided by the last.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.optim.linear_onecycle_schedule(10, 1.0)(2)
-        np.float64(0.6799999999999999)
+    Example: fg.optim.linear_onecycle_schedule(10, 1.0)(2) -> np.float64(0.6799999999999999)
     """
     _check_steps("linear_onecycle_schedule", "transition_steps", transition_steps)
     return piecewise_interpolate_schedule(

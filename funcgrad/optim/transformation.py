@@ -103,8 +103,7 @@ class EmptyState(NamedTuple):
 def with_extra_args_support(tx: GradientTransformation) -> GradientTransformationExtraArgs:
     """A transformation that ignores the keywords which it does not know.
 
-    Args:
-        tx: Any transformation; one that takes keywords is returned as it is.
+    Args: tx: Any transformation; one that takes keywords is returned as it is.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -127,8 +126,7 @@ def with_extra_args_support(tx: GradientTransformation) -> GradientTransformatio
 def stateless(f: Callable[[Updates, Params | None], Updates]) -> GradientTransformation:
     """The transformation that replaces updates by ``f(updates, params)``.
 
-    Args:
-        f: A pure function of pytrees.
+    Args: f: A pure function of pytrees.
 
     Example:
         >>> from funcgrad import optim
@@ -146,10 +144,8 @@ def stateless(f: Callable[[Updates, Params | None], Updates]) -> GradientTransfo
 def identity() -> GradientTransformation:
     """The transformation that changes nothing.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.identity(), np.array([1.0, -2.0]))
-        array([ 1., -2.])
+    Example: (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.identity(), np.array([1.0, -2.0]))
+        -> array([ 1., -2.])
     """
     return stateless(lambda updates, params: updates)
 
@@ -170,11 +166,8 @@ def set_to_zero() -> GradientTransformation:
 def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     """Transformations one after the other.
 
-    Args:
-        *args: The first one gets the gradients, each next one what the one before it gives.
-
-    Returns:
-        A transformation whose state is a tuple of theirs. Keywords of ``update`` reach all.
+    Args: *args: The first one gets the gradients, each next one what the one before it gives.
+    Returns: A transformation whose state is a tuple of theirs. Keywords of ``update`` reach all.
 
     Raises:
         ArgumentError: If an argument is no transformation, or ``update`` gets the state of another
@@ -228,12 +221,8 @@ def apply_updates(params: Params, updates: Updates) -> Params:
     Args:
         params: A pytree.
         updates: A pytree of the same structure and shapes.
-
-    Returns:
-        A pytree of the same structure; each leaf has the dtype that it had before.
-
-    Raises:
-        TreeError: If the structures differ.
+    Returns: A pytree of the same structure; each leaf has the dtype that it had before.
+    Raises: TreeError: If the structures differ.
 
     Example:
         >>> import numpy as np
@@ -251,11 +240,7 @@ def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Scalar) ->
         new_tensors: A pytree.
         old_tensors: A pytree of the same structure and shapes.
         step_size: Between 0 and 1.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.optim.incremental_update(np.ones(2), np.zeros(2), 0.1)
-        array([0.1, 0.1])
+    Example: fg.optim.incremental_update(np.ones(2), np.zeros(2), 0.1) -> array([0.1, 0.1])
     """
     return tree_map(
         lambda new, old: like(step_size, old) * new + like(1 - step_size, old) * old,
@@ -340,8 +325,7 @@ def square(x: Array) -> Array:
 def needed(params: Params | None, name: str) -> Params:
     """The parameters, for those that need them.
 
-    Raises:
-        ArgumentError: If they were not given.
+    Raises: ArgumentError: If they were not given.
     """
     if params is None:
         raise ArgumentError(

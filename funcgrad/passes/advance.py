@@ -223,8 +223,7 @@ class _Group:
 def _together(equations: Sequence[Equation]) -> list[list[Equation]]:
     """The equations, with small messages next to each other, where the last of them was.
 
-    Returns:
-        The equations in groups, of which each message is one.
+    Returns: The equations in groups, of which each message is one.
     """
     cells: list[list[Equation]] = []
     open_: dict[Hashable, _Group] = {}

@@ -30,8 +30,7 @@ Equal = frozenset[Ranks]
 def check_agreement(program: Program) -> None:
     """Raise unless all predicates around collectives are equal in all processes that meet there.
 
-    Raises:
-        DistributedError: With the lines of the loop or branch, and of the collective.
+    Raises: DistributedError: With the lines of the loop or branch, and of the collective.
     """
     axes = ranks_in(program.axis_names)
     if axes:
@@ -47,8 +46,7 @@ def _is_within_processes() -> bool:
 class _Agreement(Flow[Equal]):
     """Follows what is equal through a program.
 
-    Args:
-        axes: All axes of processes in it.
+    Args: axes: All axes of processes in it.
     """
 
     def __init__(self, axes: Equal) -> None:

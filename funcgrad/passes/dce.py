@@ -37,9 +37,7 @@ def without_dead(program: Program, used: Sequence[bool]) -> tuple[Program, tuple
     Args:
         program: The program.
         used: Which results are wanted.
-
-    Returns:
-        The program, and flags of the inputs that it has.
+    Returns: The program, and flags of the inputs that it has.
     """
     outputs = list(compress(program.outputs, used))
     needed = {atom for atom in outputs if type(atom) is Var}

@@ -249,9 +249,7 @@ def push_band(scope: Scope, values: Sequence[Any], given: Sequence[Band | None])
         scope: The program, and what is known of its inputs.
         values: The inputs that have values; anything for the others.
         given: The band of each input, ``None`` for those with values.
-
-    Raises:
-        NotDiagonalError: If a value has none.
+    Raises: NotDiagonalError: If a value has none.
     """
     program = scope.program
     found: dict[Atom, Band] = {a: b for a, b in zip(program.inputs, given, strict=True) if b}

@@ -69,9 +69,7 @@ class Coloring:
         row_colors: The same of rows.
         is_symmetric: Whether an entry may be taken from its mirror image.
         is_acyclic: Whether entries of a symmetric matrix may follow from each other.
-
-    Raises:
-        ArgumentError: If an entry cannot be told from others.
+    Raises: ArgumentError: If an entry cannot be told from others.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -214,12 +212,8 @@ def coloring(pattern: Any, kind: str = "columns", order: str | None = None) -> C
             colours and larger errors of rounding, since entries are differences of others.
         order: In which order columns are coloured: ``"natural"``, ``"largest_first"``,
             ``"smallest_last"`` or ``"incidence_degree"``. By default the best of several is taken.
-
-    Returns:
-        A `Coloring`, which is verified when its entries are first asked for.
-
-    Raises:
-        ArgumentError: If there is no such kind or order, or a symmetric pattern is none.
+    Returns: A `Coloring`, which is verified when its entries are first asked for.
+    Raises: ArgumentError: If there is no such kind or order, or a symmetric pattern is none.
 
     Example:
         >>> import numpy as np, funcgrad as fg

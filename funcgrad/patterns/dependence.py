@@ -85,9 +85,7 @@ def dependence(scope: Scope, relations: Sequence[Found], width: int) -> list[Fou
         scope: The program, linear in the inputs that depend on anything.
         relations: What each of its inputs depends on.
         width: The number of columns.
-
-    Returns:
-        A relation for each result, or ``None`` if it depends on nothing.
+    Returns: A relation for each result, or ``None`` if it depends on nothing.
     """
     program = scope.program
     found: dict[Atom, Found] = dict(zip(program.inputs, relations, strict=True))

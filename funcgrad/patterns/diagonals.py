@@ -140,8 +140,7 @@ class Diagonal:
 class Hidden:
     """Dependence of a value on columns whose coefficients are not computed.
 
-    Args:
-        relation: Where it may be.
+    Args: relation: Where it may be.
     """
 
     relation: Relation
@@ -195,9 +194,7 @@ def push(
         width: The number of columns.
         hubs: Columns that are taken out of sums, which have no diagonals; ``None`` if the matrix
             is not symmetric, so that no rows may be hidden.
-
-    Raises:
-        NotDiagonalError: If a value has none, or too many.
+    Raises: NotDiagonalError: If a value has none, or too many.
     """
     program = scope.program
     found: dict[Atom, Diagonals] = {a: d for a, d in zip(program.inputs, given, strict=True) if d}
@@ -733,9 +730,7 @@ def _mirrored(numbers: Any, source: Any, hidden: Any, width: int) -> tuple[Any, 
         source: Where these come from.
         hidden: Numbers of entries whose sums are not known, so that mirrored ones serve for them.
         width: The number of columns.
-
-    Raises:
-        HiddenError: If neither is known.
+    Raises: HiddenError: If neither is known.
     """
     every = np.union1d(numbers, hidden) if len(hidden) else numbers
     row, column = np.divmod(every, width)

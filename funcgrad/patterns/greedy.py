@@ -31,8 +31,7 @@ def compiled(make: Callable[..., Program], *arrays: Any) -> list[Any]:
 def greedy_program(avals: Sequence[ShapedArray]) -> Program:
     """A program that maps an order of vertices, and a graph, to colours from 1 on.
 
-    Args:
-        avals: Types of the order, of the first edges of all vertices, and of the other ends.
+    Args: avals: Types of the order, of the first edges of all vertices, and of the other ends.
     """
     return stage_closed(lambda *args: [_greedy(*args)], avals, "greedy_coloring")
 
@@ -72,8 +71,7 @@ def star_program(avals: Sequence[ShapedArray]) -> Program:
     A colour is the power of two that is the bit of it in sets; 0 at the first vertex of the order
     says that there are more colours than bits.
 
-    Args:
-        avals: Types of the order, of the first edges of all vertices, and of the other ends.
+    Args: avals: Types of the order, of the first edges of all vertices, and of the other ends.
     """
     return stage_closed(lambda *args: [_stars(*args)], avals, "star_coloring")
 

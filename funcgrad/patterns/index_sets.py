@@ -174,8 +174,7 @@ class Fold:
 class Pick:
     """One index counts, and the axis goes.
 
-    Args:
-        index: The index.
+    Args: index: The index.
     """
 
     index: int
@@ -209,9 +208,7 @@ def moved(piece: Piece, moves: Sequence[Move], shape: Shape, filled: Sequence[in
         moves: One for every axis of the array.
         shape: Shape of the image.
         filled: Axes of the image along which everything is repeated.
-
-    Raises:
-        NotAffineError: If the image is none of pieces.
+    Raises: NotAffineError: If the image is none of pieces.
     """
     choices = [_images(piece.starts[axis], piece.on(axis), move) for axis, move in enumerate(moves)]
     repeated = [Dimension(axis, 1, shape[axis], 0) for axis in filled]
@@ -324,8 +321,7 @@ def _affine_image_inside(
 def reshaped(piece: Piece, old: Shape, new: Shape) -> list[Piece]:
     """The same elements in row-major order under another shape.
 
-    Raises:
-        NotAffineError: If they are no pieces of it.
+    Raises: NotAffineError: If they are no pieces of it.
     """
     starts = [0] * len(new)
     dims = piece.on(FREE)

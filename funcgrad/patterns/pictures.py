@@ -17,12 +17,8 @@ def spy(pattern: Any, title: str | None = None) -> Any:
     Args:
         pattern: A `Coloring`; or a `SparsityPattern`, or a matrix, whose entries are black.
         title: Stands above the picture; by default what is drawn.
-
-    Returns:
-        A matplotlib figure: ``figure.savefig("pattern.png")``.
-
-    Raises:
-        LibraryError: If matplotlib is not installed.
+    Returns: A matplotlib figure: ``figure.savefig("pattern.png")``.
+    Raises: LibraryError: If matplotlib is not installed.
 
     Example:
         >>> import numpy as np, funcgrad as fg

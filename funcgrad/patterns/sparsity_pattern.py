@@ -54,8 +54,7 @@ class SparsityPattern:
     def of(cls, matrix: Any) -> SparsityPattern:
         """The pattern of the entries of a matrix: SciPy's, or a dense one of numbers or bools.
 
-        Args:
-            matrix: The matrix. Entries of a sparse one count even if they are zero.
+        Args: matrix: The matrix. Entries of a sparse one count even if they are zero.
         """
         if isinstance(matrix, SparsityPattern):
             return matrix
@@ -89,8 +88,7 @@ class SparsityPattern:
     def matrix(self) -> Any:
         """SciPy's matrix of bools, with True at all entries.
 
-        Raises:
-            ArgumentError: If it has too many for a sparse matrix.
+        Raises: ArgumentError: If it has too many for a sparse matrix.
         """
         found = self._given
         if self._transpose is not None:

@@ -330,8 +330,7 @@ class FactoredBandedSolve(ByMatrix):
 class PositiveBandedSolve(ByMatrix):
     """`BandedSolve` for positive definite matrices, of which one half of the diagonals is given.
 
-    Args:
-        lower_half: Which half.
+    Args: lower_half: Which half.
     """
 
     lower_half: bool
@@ -405,8 +404,7 @@ class BandedCholesky(ByMatrix):
 
     Derivatives are computed with whole matrices.
 
-    Args:
-        lower_half: Whether these are the lower halves: ``a = c c^H``; else ``a = c^H c``.
+    Args: lower_half: Whether these are the lower halves: ``a = c c^H``; else ``a = c^H c``.
     """
 
     lower_half: bool

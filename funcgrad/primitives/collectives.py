@@ -76,8 +76,7 @@ class Collective(Primitive):
     def lane_kind(self, kinds: Sequence[str]) -> str | None:
         """The kind of the result along an axis of the operation, for kinds of the arguments.
 
-        Returns:
-            The kind; `None` if arguments may not be of these kinds.
+        Returns: The kind; `None` if arguments may not be of these kinds.
         """
         raise NotImplementedError
 

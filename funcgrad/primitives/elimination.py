@@ -28,8 +28,7 @@ from funcgrad.primitives.shape import Concatenate, Slice, reshape
 class Tables:
     """A table with names.
 
-    Args:
-        table: The table.
+    Args: table: The table.
     """
 
     def __init__(self, table: Any) -> None:
@@ -128,8 +127,7 @@ class SparseFactor(_Static):
 class FactoredSparseSolve(_Static):
     """``x`` with ``a x = b``, or ``a^T x = b``: ``bind(table, factors, b)`` by a `SparseFactor`.
 
-    Args:
-        is_transposed: Whether the transposed matrix is meant.
+    Args: is_transposed: Whether the transposed matrix is meant.
     """
 
     is_transposed: bool = False

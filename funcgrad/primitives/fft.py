@@ -198,8 +198,7 @@ def _periodic(recipe: Recipe, z: Any) -> tuple[Any, Any]:
 class PairedFft(Primitive):
     """The transform of real numbers along the last axis, of which neighbours are complex numbers.
 
-    Args:
-        inverse: Whether complex numbers are transformed back, to pairs of real ones.
+    Args: inverse: Whether complex numbers are transformed back, to pairs of real ones.
     """
 
     inverse: bool = False

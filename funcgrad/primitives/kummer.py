@@ -114,8 +114,7 @@ def _slope(place: int, rows: list[Smooth], kummer: Row) -> Smooth:
 def slopes_in_parameters(kummer: Row) -> list[Derivative]:
     """Partial derivatives of ``M(a, b, x)`` in ``a`` and ``b``, for real numbers.
 
-    Args:
-        kummer: Gives the row of the function.
+    Args: kummer: Gives the row of the function.
     """
     rows: list[Smooth] = []
     rows += [_slope(place, rows, kummer) for place in (0, 1)]

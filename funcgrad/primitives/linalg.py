@@ -321,8 +321,7 @@ class LuFactor(Factorization):
 class _Getrf(Factorization):
     """The packed factors of `LuFactor`, and the pivots counted from 1.
 
-    Args:
-        may_fail: Whether a pivot that is 0 is a failure, or the factors are asked for anyway.
+    Args: may_fail: Whether a pivot that is 0 is a failure, or the factors are asked for anyway.
     """
 
     may_fail: bool = False
@@ -570,8 +569,7 @@ def _diagonal_of_factors(recipe: Recipe, packed: Var) -> Any:
 class Solve(System):
     """``x`` with ``a x = b``; ``a`` of shape ``(..., n, n)``, ``b`` of shape ``(..., n, k)``.
 
-    Args:
-        is_checked: As of `TriangularSolve`.
+    Args: is_checked: As of `TriangularSolve`.
     """
 
     is_checked: bool = True
@@ -861,8 +859,7 @@ def _by_inverse_or_singular_values(a: ShapedArray) -> tuple[Program, Program]:
     matrices of the stack need their singular values, ``size`` is the logarithm of the absolute
     values of the determinants and ``sign`` their signs.
 
-    Args:
-        a: Type of the matrices.
+    Args: a: Type of the matrices.
 
     Returns:
         The program that takes the inverse of all, and the one for stacks some of which are bad.
@@ -1103,11 +1100,8 @@ def _once_or_twice(a: ShapedArray) -> tuple[Program, Program]:
     are nearly singular are factored once more: it fails for them, or loses the small pivots. The
     arguments of both programs are ``(a, packed, is_bad)``.
 
-    Args:
-        a: Type of the matrices.
-
-    Returns:
-        The program where no matrix is bad, and the one for stacks in which some are.
+    Args: a: Type of the matrices.
+    Returns: The program where no matrix is bad, and the one for stacks in which some are.
     """
     avals = a, a, shaped(a.shape[:-2], BOOL)
     once, twice = Recipe(*avals), Recipe(*avals)
@@ -1143,8 +1137,7 @@ class _PackedCholesky(Factorization):
     the diagonal; what is right of it, a triangular system; and what that takes off the rest of the
     upper triangle, in columns of blocks.
 
-    Args:
-        may_fail: Whether that is a failure.
+    Args: may_fail: Whether that is a failure.
     """
 
     may_fail: bool = True
@@ -1459,8 +1452,7 @@ class Qr(Factorization):
 class _Reflections(Factorization):
     """LAPACK's factors of A: R with the reflections below, and their factors.
 
-    Args:
-        dtype: That which they are computed in.
+    Args: dtype: That which they are computed in.
     """
 
     dtype: np.dtype[Any]
@@ -1497,8 +1489,7 @@ class _Reflections(Factorization):
 class _ProductOfReflections(Factorization):
     """Q of `Qr`, given the columns with reflections, and their factors.
 
-    Args:
-        is_completed: Whether there are more columns than reflections.
+    Args: is_completed: Whether there are more columns than reflections.
     """
 
     is_completed: bool
@@ -1573,8 +1564,7 @@ def _qr_tangents(q: Value, r: Value, ta: Value) -> tuple[Value, Value]:
 class Svd(Factorization):
     """``A = U diag(s) V^H`` with ``s`` descending; results are ``U, s, V^H``.
 
-    Args:
-        full_matrices: Whether U and V are square. Derivatives then exist only of square A.
+    Args: full_matrices: Whether U and V are square. Derivatives then exist only of square A.
     """
 
     full_matrices: bool = False

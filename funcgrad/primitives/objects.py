@@ -108,8 +108,7 @@ class HoldsArray(StandsForArray):
     def astype(self, dtype: Any, **options: Any) -> Any:
         """Return the same array, as its elements can have no other dtype.
 
-        Raises:
-            TypeError: If another one is asked for.
+        Raises: TypeError: If another one is asked for.
         """
         raise NotImplementedError
 

@@ -262,8 +262,7 @@ class NullSpace(ByMatrix):
 
     The derivative turns them at constant rank, and not among themselves.
 
-    Args:
-        size: How many; the rank is that of the matrix otherwise.
+    Args: size: How many; the rank is that of the matrix otherwise.
     """
 
     size: int

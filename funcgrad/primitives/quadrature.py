@@ -16,8 +16,7 @@ def unit_legendre(n: int) -> tuple[Any, Any]:
     one of differences in ``1 - cos(angle)``: nodes and weights are as accurate near the ends as
     elsewhere, where `numpy.polynomial.legendre.leggauss` loses four digits.
 
-    Returns:
-        Nodes and weights.
+    Returns: Nodes and weights.
     """
     angle = np.pi * (np.arange(1, n // 2 + 1) - 0.25) / (n + 0.5)
     below = angle

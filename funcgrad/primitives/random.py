@@ -44,9 +44,7 @@ def threefry_block(k0: int, k1: int, x0: int, x1: int) -> int:
         k1: Low word of the key.
         x0: High word of the counter.
         x1: Low word of the counter.
-
-    Returns:
-        The two words of the result, the first one in the upper 32 bits.
+    Returns: The two words of the result, the first one in the upper 32 bits.
     """
     words = (k0, k1, k0 ^ k1 ^ _PARITY)
     x0 = x0 + k0 & _MASK

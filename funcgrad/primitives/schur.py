@@ -34,8 +34,7 @@ class Schur(m.ByMatrix):
     Of real matrices ``T`` is real: a pair of complex eigenvalues is a block of two rows. The number
     (int32) says how many eigenvalues were sorted to the front.
 
-    Args:
-        sort: Which eigenvalues come first, as SciPy has it.
+    Args: sort: Which eigenvalues come first, as SciPy has it.
     """
 
     sort: Sort = None
@@ -375,8 +374,7 @@ class PackedTridiagonal(m.ByMatrix):
     Results: ``T`` with the reflections in the triangle that is read; its diagonal; the diagonal
     next to it; the factors of the reflections.
 
-    Args:
-        lower_triangle: Which triangle is read.
+    Args: lower_triangle: Which triangle is read.
     """
 
     lower_triangle: bool

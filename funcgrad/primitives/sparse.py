@@ -133,8 +133,7 @@ class Pattern:
 class Constants:
     """A constant sparse matrix, in the layouts that its products have when they are compiled.
 
-    Args:
-        matrix: SciPy's.
+    Args: matrix: SciPy's.
     """
 
     def __init__(self, matrix: Any) -> None:
@@ -391,8 +390,7 @@ class SparseProduct(Primitive):
 class SampledProduct(Primitive):
     """The entries of ``a @ b.T`` at the places of a pattern; vectors count as columns.
 
-    Args:
-        pattern: The places.
+    Args: pattern: The places.
     """
 
     pattern: Pattern

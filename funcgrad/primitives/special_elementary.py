@@ -181,8 +181,7 @@ fresnel = SpecialParts(
 class LambertW(Smooth):
     """The solution of ``w exp(w) = z`` on branch ``k``.
 
-    Args:
-        tolerance: Of the iteration.
+    Args: tolerance: Of the iteration.
     """
 
     def __init__(self, tolerance: float) -> None:

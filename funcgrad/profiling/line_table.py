@@ -60,8 +60,7 @@ class LineTable:
 def read_lines(build: LinedBuild) -> LineTable | None:
     """The line table of a kernel, if its object file has one that can be read.
 
-    Args:
-        build: The kernel, and what it is made of.
+    Args: build: The kernel, and what it is made of.
     """
     symbol, assembly = build.symbol, build.assembly
     found = line_program(build.object_file())

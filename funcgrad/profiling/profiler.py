@@ -187,8 +187,7 @@ class Profile:
         function in a `checkpoint`; loops of Python as loops of the program, or unrolled; two
         products as one einsum in another order; donated arguments.
 
-        Returns:
-            A `WhatIf`: trials, the best first, which prints as a table.
+        Returns: A `WhatIf`: trials, the best first, which prints as a table.
 
         Example:
             >>> import numpy as np, funcgrad as fg
@@ -209,11 +208,8 @@ class Profile:
     def flame_graph(self, path: str | Path | None = None) -> str:
         """Draw functions, their lines, and the phases of these, as wide as their time.
 
-        Args:
-            path: Where the picture is written, if anywhere.
-
-        Returns:
-            The picture, as SVG.
+        Args: path: Where the picture is written, if anywhere.
+        Returns: The picture, as SVG.
 
         Example:
             >>> import numpy as np, funcgrad as fg
@@ -226,11 +222,8 @@ class Profile:
     def trace(self, path: str | Path | None = None) -> str:
         """Show when each step of the compiled programs runs in one call, and on which thread.
 
-        Args:
-            path: Where it is written, if anywhere; ``chrome://tracing`` and Perfetto open it.
-
-        Returns:
-            JSON in the Trace Event Format.
+        Args: path: Where it is written, if anywhere; ``chrome://tracing`` and Perfetto open it.
+        Returns: JSON in the Trace Event Format.
 
         Example:
             >>> import json, numpy as np, funcgrad as fg
@@ -252,12 +245,8 @@ def profile(f: Callable[..., Any], *, seconds: float = 1.0) -> Callable[..., Pro
     Args:
         f: The function.
         seconds: Time of the calls that are measured, of which there is at least one.
-
-    Returns:
-        A function of the same arguments that returns a `Profile`.
-
-    Raises:
-        ArgumentError: Another profile is running, or ``seconds`` is negative.
+    Returns: A function of the same arguments that returns a `Profile`.
+    Raises: ArgumentError: Another profile is running, or ``seconds`` is negative.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -39,8 +39,7 @@ _CALL_PATH = "<call path>"
 class StackSampler:
     """Samples of one thread, the caller's.
 
-    Args:
-        tick: What is called with each look.
+    Args: tick: What is called with each look.
 
     Attributes:
         python: Seconds by line, of Python and what it calls.

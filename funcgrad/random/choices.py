@@ -42,14 +42,8 @@ def permutation(
         axis: The axis along which slices are permuted.
         independent: Whether every line along the axis gets an order of its own.
         out_sharding: Must be None.
-
-    Returns:
-        An array like ``x``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.random.permutation(fg.random.key(0), 5))
-        [0 1 4 3 2]
+    Returns: An array like ``x``.
+    Example: print(fg.random.permutation(fg.random.key(0), 5)) -> [0 1 4 3 2]
     """
     refuse_sharding("permutation", out_sharding)
     if type(x) is KeyArray:
@@ -111,12 +105,8 @@ def choice(
         p: Probabilities (they need not sum to 1), one per element; by default equal ones.
         axis: The axis along which slices of ``a`` are chosen.
         mode: As in `gumbel`, for choices without replacement and with ``p``.
-
-    Returns:
-        An array of ``shape``, which replaces the axis of ``a``.
-
-    Raises:
-        ArgumentError: If more elements are wanted than there are.
+    Returns: An array of ``shape``, which replaces the axis of ``a``.
+    Raises: ArgumentError: If more elements are wanted than there are.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -197,9 +187,7 @@ def categorical(
         replace: Whether a category may be drawn again within the axes before.
         mode: As in `gumbel`.
         out_sharding: Must be None.
-
-    Returns:
-        Indices along the axis, int64.
+    Returns: Indices along the axis, int64.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -34,11 +34,8 @@ def loggamma(
 ) -> Array:
     """Logarithms of gamma-distributed numbers, which do not vanish however small ``a`` is.
 
-    Args:
-        shape: Shape of the result, by default that of ``a``.
-
-    Returns:
-        The samples, once differentiable in ``a``.
+    Args: shape: Shape of the result, by default that of ``a``.
+    Returns: The samples, once differentiable in ``a``.
 
     Example:
         >>> import funcgrad as fg
@@ -63,11 +60,8 @@ def gamma(
 ) -> Array:
     """Positive numbers with a density proportional to ``x**(a - 1) exp(-x)``.
 
-    Args:
-        shape: Shape of the result, by default that of ``a``.
-
-    Returns:
-        The samples, once differentiable in ``a``.
+    Args: shape: Shape of the result, by default that of ``a``.
+    Returns: The samples, once differentiable in ``a``.
 
     Example:
         >>> import funcgrad as fg
@@ -97,14 +91,8 @@ def beta(
         a: Positive, a scalar or an array that broadcasts to ``shape``.
         b: Positive, likewise.
         shape: Shape of the result, by default that of the parameters.
-
-    Returns:
-        The samples, once differentiable in ``a`` and ``b``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.beta(fg.random.key(0), 2.0, 3.0)
-        np.float64(0.3279560651142136)
+    Returns: The samples, once differentiable in ``a`` and ``b``.
+    Example: fg.random.beta(fg.random.key(0), 2.0, 3.0) -> np.float64(0.3279560651142136)
     """
     refuse_sharding("beta", out_sharding)
     wanted = floating_dtype("beta", dtype)
@@ -128,17 +116,10 @@ def dirichlet(
     Args:
         alpha: Shape parameters, positive, ``(..., n)``.
         shape: Shape of the result without its last axis, by default that of ``alpha``.
-
-    Returns:
-        The samples, ``(*shape, n)``, differentiable in ``alpha``.
-
-    Raises:
-        ShapeError: If ``alpha`` has no axes.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.random.dirichlet(fg.random.key(0), np.ones(3))
-        array([0.15755158, 0.11547349, 0.72697493])
+    Returns: The samples, ``(*shape, n)``, differentiable in ``alpha``.
+    Raises: ShapeError: If ``alpha`` has no axes.
+    Example: fg.random.dirichlet(fg.random.key(0), np.ones(3))
+        -> array([0.15755158, 0.11547349, 0.72697493])
     """
     refuse_sharding("dirichlet", out_sharding)
     wanted = floating_dtype("dirichlet", dtype)
@@ -166,14 +147,8 @@ def chisquare(
     Args:
         df: Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result, by default that of ``df``.
-
-    Returns:
-        The samples, differentiable in ``df``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.chisquare(fg.random.key(0), 3.0)
-        np.float64(1.813893477449012)
+    Returns: The samples, differentiable in ``df``.
+    Example: fg.random.chisquare(fg.random.key(0), 3.0) -> np.float64(1.813893477449012)
     """
     refuse_sharding("chisquare", out_sharding)
     wanted = floating_dtype("chisquare", dtype)
@@ -192,16 +167,9 @@ def t(
 ) -> Array:
     """Student's t: normal numbers over the root of the mean of ``df`` squares of others.
 
-    Args:
-        df: Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.
-
-    Returns:
-        The samples, differentiable in ``df``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.t(fg.random.key(0), 3.0)
-        np.float64(1.4011588834378865)
+    Args: df: Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.
+    Returns: The samples, differentiable in ``df``.
+    Example: fg.random.t(fg.random.key(0), 3.0) -> np.float64(1.4011588834378865)
     """
     refuse_sharding("t", out_sharding)
     wanted = floating_dtype("t", dtype)
@@ -227,14 +195,8 @@ def f(
         dfnum: Degrees of freedom above, positive, broadcasting to ``shape``.
         dfden: Degrees of freedom below, likewise.
         shape: Shape of the result, by default that of the parameters.
-
-    Returns:
-        The samples, differentiable in the parameters.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.f(fg.random.key(0), 2.0, 3.0)
-        np.float64(1.6796610712622282)
+    Returns: The samples, differentiable in the parameters.
+    Example: fg.random.f(fg.random.key(0), 2.0, 3.0) -> np.float64(1.6796610712622282)
     """
     refuse_sharding("f", out_sharding)
     wanted = floating_dtype("f", dtype)
@@ -251,16 +213,9 @@ def generalized_normal(
 ) -> Array:
     """Numbers with a density proportional to ``exp(-|x|**p)``.
 
-    Args:
-        p: Exponent, positive.
-
-    Returns:
-        The samples.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.generalized_normal(fg.random.key(0), 2.0)
-        np.float64(0.8527956619024)
+    Args: p: Exponent, positive.
+    Returns: The samples.
+    Example: fg.random.generalized_normal(fg.random.key(0), 2.0) -> np.float64(0.8527956619024)
     """
     refuse_sharding("generalized_normal", out_sharding)
     wanted = floating_dtype("generalized_normal", dtype)
@@ -286,14 +241,8 @@ def ball(
         d: Dimension.
         p: The norm that is at most 1.
         shape: Shape of the result without its last axis.
-
-    Returns:
-        The points, ``(*shape, d)``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.ball(fg.random.key(0), 2)
-        array([-0.87015073, -0.45473046])
+    Returns: The points, ``(*shape, d)``.
+    Example: fg.random.ball(fg.random.key(0), 2) -> array([-0.87015073, -0.45473046])
     """
     refuse_sharding("ball", out_sharding)
     wanted = floating_dtype("ball", dtype)
@@ -320,14 +269,8 @@ def lognormal(
     Args:
         sigma: A scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result, by default that of ``sigma``.
-
-    Returns:
-        The samples, differentiable in ``sigma``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.lognormal(fg.random.key(0))
-        np.float64(0.813961558536697)
+    Returns: The samples, differentiable in ``sigma``.
+    Example: fg.random.lognormal(fg.random.key(0)) -> np.float64(0.813961558536697)
     """
     refuse_sharding("lognormal", out_sharding)
     wanted = floating_dtype("lognormal", dtype)
@@ -344,14 +287,9 @@ def double_sided_maxwell(
     Args:
         loc: Centre, a scalar or an array that broadcasts to ``shape``.
         scale: Factor, likewise.
-
-    Returns:
-        The samples, differentiable in ``loc`` and ``scale``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.double_sided_maxwell(fg.random.key(0), 0.0, 1.0)
-        np.float64(1.984612042376157)
+    Returns: The samples, differentiable in ``loc`` and ``scale``.
+    Example: fg.random.double_sided_maxwell(fg.random.key(0), 0.0, 1.0)
+        -> np.float64(1.984612042376157)
     """
     wanted = floating_dtype("double_sided_maxwell", dtype)
     lengths = parameter_shape("double_sided_maxwell", shape or None, loc, scale)
@@ -379,14 +317,9 @@ def triangular(
         mode: Most likely number, likewise.
         right: Greatest number, likewise.
         shape: Shape of the result, by default that of the parameters.
-
-    Returns:
-        The samples, differentiable in the parameters.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.triangular(fg.random.key(0), 0.0, 0.5, 1.0)
-        np.float64(0.45741508048838225)
+    Returns: The samples, differentiable in the parameters.
+    Example: fg.random.triangular(fg.random.key(0), 0.0, 0.5, 1.0)
+        -> np.float64(0.45741508048838225)
     """
     refuse_sharding("triangular", out_sharding)
     wanted = floating_dtype("triangular", dtype)
@@ -418,11 +351,7 @@ def wald(
     Returns:
         The samples, of scale 1. Which of the two roots is taken is a choice, whose derivative is
         not counted.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.wald(fg.random.key(0), 1.0)
-        np.float64(0.18700294186884833)
+    Example: fg.random.wald(fg.random.key(0), 1.0) -> np.float64(0.18700294186884833)
     """
     refuse_sharding("wald", out_sharding)
     wanted = floating_dtype("wald", dtype)

@@ -105,14 +105,8 @@ def poisson(
         Integers, without derivatives. They are drawn in single precision and are those of JAX, but
         where its rounding errors decide what is accepted: for means from some hundreds on, and
         now and then where means below and above 10 are drawn together.
-
-    Raises:
-        DtypeError: If the dtype is not one of integers.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.random.poisson(fg.random.key(0), 3.0, (5,)))
-        [0 0 4 4 1]
+    Raises: DtypeError: If the dtype is not one of integers.
+    Example: print(fg.random.poisson(fg.random.key(0), 3.0, (5,))) -> [0 0 4 4 1]
     """
     refuse_sharding("poisson", out_sharding)
     wanted = sample_dtype(dtype, INT64)
@@ -192,11 +186,7 @@ def binomial(
     Returns:
         Integers in a floating dtype, without derivatives; nan where ``n`` or ``p`` is negative or
         nan.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.random.binomial(fg.random.key(0), 10, 0.5, (5,)))
-        [4. 7. 6. 6. 5.]
+    Example: print(fg.random.binomial(fg.random.key(0), 10, 0.5, (5,))) -> [4. 7. 6. 6. 5.]
     """
     wanted = floating_dtype("binomial", dtype)
     lengths = parameter_shape("binomial", shape, n, p)
@@ -329,9 +319,7 @@ def multinomial(
 
     Returns:
         Integers in a floating dtype, without derivatives, whose sum over the last axis is ``n``.
-
-    Raises:
-        ShapeError: If the probabilities have no axes, or do not broadcast to the shape.
+    Raises: ShapeError: If the probabilities have no axes, or do not broadcast to the shape.
 
     Example:
         >>> import numpy as np, funcgrad as fg

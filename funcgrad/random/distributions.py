@@ -44,8 +44,7 @@ def normal(
 ) -> Array:
     """Normal numbers of mean 0 and variance 1.
 
-    Args:
-        dtype: float64 by default, float32, or a complex dtype (whose parts have variance 1/2).
+    Args: dtype: float64 by default, float32, or a complex dtype (whose parts have variance 1/2).
 
     Returns:
         ``sqrt(2) * erf_inv(u)`` of uniform ``u`` in (-1, 1). With ``dtype=np.float32`` they are
@@ -94,14 +93,9 @@ def truncated_normal(
         lower: Lower bound, a scalar or an array that broadcasts to ``shape``.
         upper: Upper bound, likewise.
         shape: Shape of the result, by default that of the bounds.
-
-    Returns:
-        Samples inside the bounds.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.truncated_normal(fg.random.key(0), -1.0, 1.0)
-        np.float64(-0.13999612249333174)
+    Returns: Samples inside the bounds.
+    Example: fg.random.truncated_normal(fg.random.key(0), -1.0, 1.0)
+        -> np.float64(-0.13999612249333174)
     """
     refuse_sharding("truncated_normal", out_sharding)
     wanted = floating_dtype("truncated_normal", dtype)
@@ -121,13 +115,8 @@ def exponential(
 ) -> Array:
     """Exponentially distributed numbers of mean 1.
 
-    Returns:
-        ``-log(1 - u)`` of uniform ``u``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.exponential(fg.random.key(0))
-        np.float64(0.5420705551711603)
+    Returns: ``-log(1 - u)`` of uniform ``u``.
+    Example: fg.random.exponential(fg.random.key(0)) -> np.float64(0.5420705551711603)
     """
     refuse_sharding("exponential", out_sharding)
     u = uniform(key, shape, floating_dtype("exponential", dtype))
@@ -148,14 +137,8 @@ def gumbel(
         mode: ``"low"`` (the default) draws from one uniform number, ``"high"`` from two, so that
             the upper tail reaches further; ``"highest"`` from all bits of two, which makes both
             tails of float32 as long.
-
-    Returns:
-        ``-log(-log(u))`` of uniform ``u``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.gumbel(fg.random.key(0))
-        np.float64(0.13790565977540292)
+    Returns: ``-log(-log(u))`` of uniform ``u``.
+    Example: fg.random.gumbel(fg.random.key(0)) -> np.float64(0.13790565977540292)
     """
     refuse_sharding("gumbel", out_sharding)
     wanted = floating_dtype("gumbel", dtype)
@@ -194,13 +177,8 @@ def laplace(
 ) -> Array:
     """Numbers with the density ``exp(-|x|) / 2``.
 
-    Returns:
-        The samples.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.laplace(fg.random.key(0))
-        np.float64(0.17803369470862349)
+    Returns: The samples.
+    Example: fg.random.laplace(fg.random.key(0)) -> np.float64(0.17803369470862349)
     """
     refuse_sharding("laplace", out_sharding)
     wanted = floating_dtype("laplace", dtype)
@@ -214,13 +192,8 @@ def logistic(
 ) -> Array:
     """Numbers with the cumulative distribution ``1 / (1 + exp(-x))``.
 
-    Returns:
-        ``log(u / (1 - u))`` of uniform ``u``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.logistic(fg.random.key(0))
-        np.float64(-0.3291103200974086)
+    Returns: ``log(u / (1 - u))`` of uniform ``u``.
+    Example: fg.random.logistic(fg.random.key(0)) -> np.float64(-0.3291103200974086)
     """
     refuse_sharding("logistic", out_sharding)
     wanted = floating_dtype("logistic", dtype)
@@ -233,13 +206,8 @@ def cauchy(
 ) -> Array:
     """Numbers with the density ``1 / (pi (1 + x**2))``, which have no mean.
 
-    Returns:
-        ``tan(pi (u - 1/2))`` of uniform ``u``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.cauchy(fg.random.key(0))
-        np.float64(-0.2619295066536063)
+    Returns: ``tan(pi (u - 1/2))`` of uniform ``u``.
+    Example: fg.random.cauchy(fg.random.key(0)) -> np.float64(-0.2619295066536063)
     """
     refuse_sharding("cauchy", out_sharding)
     wanted = floating_dtype("cauchy", dtype)
@@ -260,14 +228,8 @@ def pareto(
     Args:
         b: Exponent of the tail, a scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result, by default that of ``b``.
-
-    Returns:
-        The samples.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.pareto(fg.random.key(0), 2.0)
-        np.float64(1.3113213298190585)
+    Returns: The samples.
+    Example: fg.random.pareto(fg.random.key(0), 2.0) -> np.float64(1.3113213298190585)
     """
     refuse_sharding("pareto", out_sharding)
     wanted = floating_dtype("pareto", dtype)
@@ -286,16 +248,9 @@ def rayleigh(
 ) -> Array:
     """Lengths of vectors of two normal numbers of standard deviation ``scale``.
 
-    Args:
-        shape: Shape of the result, by default that of ``scale``.
-
-    Returns:
-        The samples.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.rayleigh(fg.random.key(0), 1.0)
-        np.float64(1.3199855114875836)
+    Args: shape: Shape of the result, by default that of ``scale``.
+    Returns: The samples.
+    Example: fg.random.rayleigh(fg.random.key(0), 1.0) -> np.float64(1.3199855114875836)
     """
     refuse_sharding("rayleigh", out_sharding)
     wanted = floating_dtype("rayleigh", dtype)
@@ -313,16 +268,9 @@ def weibull_min(
 ) -> Array:
     """``scale`` times exponentially distributed numbers to the power ``1 / concentration``.
 
-    Args:
-        concentration: A scalar or an array that broadcasts to ``shape``.
-
-    Returns:
-        The samples.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.weibull_min(fg.random.key(0), 1.0, 2.0)
-        np.float64(0.7362544092711162)
+    Args: concentration: A scalar or an array that broadcasts to ``shape``.
+    Returns: The samples.
+    Example: fg.random.weibull_min(fg.random.key(0), 1.0, 2.0) -> np.float64(0.7362544092711162)
     """
     wanted = floating_dtype("weibull_min", dtype)
     lengths = parameter_shape("weibull_min", shape, scale, concentration)
@@ -336,13 +284,8 @@ def maxwell(
 ) -> Array:
     """Lengths of vectors of three normal numbers.
 
-    Returns:
-        The samples.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.maxwell(fg.random.key(0))
-        np.float64(1.9890699115189192)
+    Returns: The samples.
+    Example: fg.random.maxwell(fg.random.key(0)) -> np.float64(1.9890699115189192)
     """
     refuse_sharding("maxwell", out_sharding)
     wanted = floating_dtype("maxwell", dtype)
@@ -369,14 +312,8 @@ def bernoulli(
         mode: ``"low"`` compares one uniform number, ``"high"`` two, which is exact for very
             small ``p``.
         out_sharding: Must be None.
-
-    Returns:
-        Bools.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.random.bernoulli(fg.random.key(1), 0.25, (6,)).dtype)
-        bool
+    Returns: Bools.
+    Example: print(fg.random.bernoulli(fg.random.key(1), 0.25, (6,)).dtype) -> bool
     """
     refuse_sharding("bernoulli", out_sharding)
     if mode not in ("low", "high"):
@@ -400,16 +337,9 @@ def rademacher(
 ) -> Array:
     """1 or -1 with probability one half each.
 
-    Args:
-        dtype: int64 by default; any signed or floating dtype.
-
-    Returns:
-        The signs, by the same bits for every dtype: those of JAX in its 64-bit mode.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.rademacher(fg.random.key(0), (3,))
-        array([ 1,  1, -1])
+    Args: dtype: int64 by default; any signed or floating dtype.
+    Returns: The signs, by the same bits for every dtype: those of JAX in its 64-bit mode.
+    Example: fg.random.rademacher(fg.random.key(0), (3,)) -> array([ 1,  1, -1])
     """
     refuse_sharding("rademacher", out_sharding)
     wanted = sample_dtype(dtype, INT64)
@@ -434,14 +364,8 @@ def geometric(
         shape: Shape of the result, by default that of ``p``.
         dtype: Integer dtype, by default int64.
         out_sharding: Must be None.
-
-    Returns:
-        Integers, at least 1.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.geometric(fg.random.key(0), 0.5)
-        np.int64(2)
+    Returns: Integers, at least 1.
+    Example: fg.random.geometric(fg.random.key(0), 0.5) -> np.int64(2)
     """
     refuse_sharding("geometric", out_sharding)
     wanted = sample_dtype(dtype, INT64)

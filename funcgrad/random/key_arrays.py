@@ -92,8 +92,7 @@ _ANSWERS: dict[str, tuple[int, ...]] = {
 class KeyDtype(ExtendedDtype):
     """The dtype of keys of one generator.
 
-    Args:
-        generator: The generator.
+    Args: generator: The generator.
     """
 
     __slots__ = ("generator", "itemsize", "n_parts", "name")
@@ -123,8 +122,7 @@ KEY = _DTYPES[THREEFRY.name]
 def key_dtype_of(name: str) -> KeyDtype:
     """The dtype of keys of a generator.
 
-    Args:
-        name: Of the generator.
+    Args: name: Of the generator.
     """
     return _DTYPES[name]
 
@@ -160,8 +158,7 @@ class KeyArray(HoldsArray):
     def each(self, function: Function) -> KeyArray:
         """Keys that are held as what a function gives for integers of 64 bits.
 
-        Args:
-            function: It moves elements.
+        Args: function: It moves elements.
         """
         return self.dtype.holding(*map(function, self.parts))
 
@@ -358,9 +355,7 @@ class KeyArray(HoldsArray):
             function: It was called, and asked for numbers; one of NumPy's stands for ours.
             args: Its arguments.
             kwargs: Its keyword arguments.
-
-        Raises:
-            KeyArrayError: If it is not defined of keys.
+        Raises: KeyArrayError: If it is not defined of keys.
         """
         name = function.__name__
         places = _OPERANDS.get(name) or _ANSWERS.get(name)
@@ -492,8 +487,7 @@ def words_of_parts(parts: Sequence[Any], width: int) -> Any:
 def words_of_keys(base: Any) -> Any:
     """Integers of 64 bits as two words each, along a new last axis.
 
-    Args:
-        base: The integers.
+    Args: base: The integers.
     """
     if isinstance(base, np.ndarray | np.generic):
         known: np.ndarray = np.asarray(base)

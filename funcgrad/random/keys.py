@@ -99,11 +99,7 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
         A uint32 array of shape ``(2,)``: the high and the low word of the seed. Every function
         here takes such an array for a key, and gives arrays of words for it. Those of another
         generator than the default, of one to four words, are what `wrap_key_data` takes.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.random.PRNGKey(42))
-        [ 0 42]
+    Example: print(fg.random.PRNGKey(42)) -> [ 0 42]
     """
     generator = _dtype_of("PRNGKey", impl).generator
     known = _of_seed("PRNGKey", seed)
@@ -136,8 +132,7 @@ def _of_seed(name: str, seed: ArrayLike) -> Array:
 def refuse_sharding(name: str, out_sharding: Any) -> None:
     """Samples lie on the processor, whatever JAX's keyword asks for.
 
-    Raises:
-        ArgumentError: If it asks for another place.
+    Raises: ArgumentError: If it asks for another place.
     """
     if out_sharding is not None:
         called = called_function("random") or name
@@ -150,9 +145,7 @@ def words_of(name: str, key: ArrayLike) -> Words:
     Args:
         name: The function that wants to know, for messages.
         key: The key, or an array of its words.
-
-    Raises:
-        ArgumentError: If it is no key, or several.
+    Raises: ArgumentError: If it is no key, or several.
     """
     if type(key) is KeyArray:
         return _words_of_one(name, key)
@@ -276,9 +269,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     Args:
         key: A key.
         data: Integer scalar, of which the lower 32 bits count; a Python int must fit into them.
-
-    Returns:
-        A key; for an array of words, of shape ``(2,)``, such an array.
+    Returns: A key; for an array of words, of shape ``(2,)``, such an array.
 
     Example:
         >>> import funcgrad as fg
@@ -312,19 +303,10 @@ def _check_words(name: str, words: ArrayLike, generator: Generator | None = None
 def key_data(keys: ArrayLike) -> Array:
     """The words of keys, two of 32 bits for each; of other generators, one to four.
 
-    Args:
-        keys: An array of keys of any shape; an array of words is given back.
-
-    Returns:
-        A uint32 array of shape ``(*keys.shape, 2)``.
-
-    Raises:
-        ArgumentError: If they are no keys.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.random.key_data(fg.random.key(7)))
-        [0 7]
+    Args: keys: An array of keys of any shape; an array of words is given back.
+    Returns: A uint32 array of shape ``(*keys.shape, 2)``.
+    Raises: ArgumentError: If they are no keys.
+    Example: print(fg.random.key_data(fg.random.key(7))) -> [0 7]
     """
     return keys.words if type(keys) is KeyArray else _check_words("key_data", keys)
 
@@ -337,17 +319,9 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = N
             the default, one to four of them.
         impl: The generator, as of `key`.
         dtype: Likewise, or what `key_dtype` returns; but not both.
-
-    Returns:
-        A key array of the shape without the last axis.
-
-    Raises:
-        ArgumentError: If they are no words of keys.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.random.wrap_key_data(np.zeros((3, 2), np.uint32)).shape
-        (3,)
+    Returns: A key array of the shape without the last axis.
+    Raises: ArgumentError: If they are no words of keys.
+    Example: fg.random.wrap_key_data(np.zeros((3, 2), np.uint32)).shape -> (3,)
     """
     of_generator = _dtype_of("wrap_key_data", impl, dtype)
     width = of_generator.generator.width
@@ -366,13 +340,8 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = N
 def key_impl(keys: ArrayLike) -> str:
     """The generator that keys belong to, such as ``"threefry2x32"``.
 
-    Args:
-        keys: An array of keys, or of words of keys.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.key_impl(fg.random.key(0))
-        'threefry2x32'
+    Args: keys: An array of keys, or of words of keys.
+    Example: fg.random.key_impl(fg.random.key(0)) -> 'threefry2x32'
     """
     if type(keys) is not KeyArray:
         _check_words("key_impl", keys)
@@ -382,13 +351,8 @@ def key_impl(keys: ArrayLike) -> str:
 def key_dtype(impl_spec: Any = None) -> KeyDtype:
     """The dtype of keys.
 
-    Args:
-        impl_spec: The generator, as of `key`.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.key_dtype()
-        key<fry>
+    Args: impl_spec: The generator, as of `key`.
+    Example: fg.random.key_dtype() -> key<fry>
     """
     return _dtype_of("key_dtype", impl_spec)
 
@@ -396,8 +360,7 @@ def key_dtype(impl_spec: Any = None) -> KeyDtype:
 def clone(key: ArrayLike) -> Array:
     """The same keys, said to be used again on purpose.
 
-    Args:
-        key: A key, or an array of keys, or of words of keys.
+    Args: key: A key, or an array of keys, or of words of keys.
 
     Example:
         >>> import funcgrad as fg

@@ -47,18 +47,13 @@ def multivariate_normal(
         method: How a covariance is factored: by ``"cholesky"``, ``"eigh"`` or ``"svd"``. The last
             two take singular ones too.
         out_sharding: Must be None.
-
-    Returns:
-        The samples, ``(*shape, n)``, differentiable in ``mean`` and ``cov``.
+    Returns: The samples, ``(*shape, n)``, differentiable in ``mean`` and ``cov``.
 
     Raises:
         ArgumentError: If there is no such method.
         ShapeError: If mean, covariance and shape do not fit.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.random.multivariate_normal(fg.random.key(0), np.zeros(2), np.eye(2))
-        array([-0.20584214, -0.78476578])
+    Example: fg.random.multivariate_normal(fg.random.key(0), np.zeros(2), np.eye(2))
+        -> array([-0.20584214, -0.78476578])
     """
     refuse_sharding("multivariate_normal", out_sharding)
     if method not in ("cholesky", "eigh", "svd"):
@@ -123,9 +118,7 @@ def orthogonal(
         m: Number of columns, by default ``n``; then rows or columns are orthonormal, the shorter
             ones.
         out_sharding: Must be None.
-
-    Returns:
-        Matrices, ``(*shape, n, m)``.
+    Returns: Matrices, ``(*shape, n, m)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg

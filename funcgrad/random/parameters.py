@@ -21,8 +21,7 @@ from funcgrad.random.keys import canonical_shape
 def array_of(name: str, value: ArrayLike) -> Array:
     """A parameter as something that has a shape and a dtype, in the bits of the dialect.
 
-    Raises:
-        ArgumentError: If it is a container.
+    Raises: ArgumentError: If it is a container.
     """
     value = unwrapped(value)
     if not isinstance(value, np.ndarray | np.generic | Tracer | int | float | complex):
@@ -43,8 +42,7 @@ def sample_dtype(dtype: Any, default: np.dtype[Any]) -> np.dtype[Any]:
 def floating_dtype(name: str, dtype: Any, kinds: str = "f") -> np.dtype[Any]:
     """The dtype of the samples: float64 by default.
 
-    Raises:
-        DtypeError: If it is not of one of ``kinds``.
+    Raises: DtypeError: If it is not of one of ``kinds``.
     """
     wanted = sample_dtype(dtype, FLOAT64)
     if wanted.kind not in kinds:
@@ -62,8 +60,7 @@ def parameter(name: str, value: ArrayLike, dtype: np.dtype[Any]) -> Array:
 def parameter_shape(name: str, shape: Any, *parameters: ArrayLike) -> tuple[int, ...]:
     """The shape of the samples: as asked for, or that of the parameters together.
 
-    Raises:
-        ShapeError: If the parameters do not broadcast to what was asked for.
+    Raises: ShapeError: If the parameters do not broadcast to what was asked for.
     """
     own = lax.broadcast_shapes(*(shape_of(p) for p in parameters))
     if shape is None:

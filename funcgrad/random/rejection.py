@@ -72,9 +72,7 @@ def gamma_numbers(name: str, key: ArrayLike, alpha: Array, is_log: bool) -> Arra
         key: A key.
         alpha: Parameters, of the shape and dtype of the result.
         is_log: Whether logarithms are wanted.
-
-    Returns:
-        The samples, once differentiable in the parameters.
+    Returns: The samples, once differentiable in the parameters.
     """
     fixed = p.stop_gradient.bind(alpha)
     keys = _words(lanes_of(name, key, shape_of(alpha)))

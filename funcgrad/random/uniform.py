@@ -31,16 +31,9 @@ def bits(
 ) -> Array:
     """Random bits.
 
-    Args:
-        dtype: uint8, uint16, uint32 or uint64, which is the default.
-
-    Returns:
-        Unsigned integers, all values equally likely.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.random.bits(fg.random.key(0), (2,), np.uint32))
-        [4070199207 4202968722]
+    Args: dtype: uint8, uint16, uint32 or uint64, which is the default.
+    Returns: Unsigned integers, all values equally likely.
+    Example: print(fg.random.bits(fg.random.key(0), (2,), np.uint32)) -> [4070199207 4202968722]
     """
     refuse_sharding("bits", out_sharding)
     wanted = sample_dtype(dtype, UINT64)
@@ -91,11 +84,7 @@ def uniform(
     Returns:
         Multiples of the machine epsilon between 0 and 1, scaled to the bounds. With
         ``dtype=np.float32`` they are the numbers that JAX draws by default.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.random.uniform(fg.random.key(0), (2,), np.float32))
-        [0.947667  0.9785799]
+    Example: print(fg.random.uniform(fg.random.key(0), (2,), np.float32)) -> [0.947667  0.9785799]
     """
     refuse_sharding("uniform", out_sharding)
     wanted = floating_dtype("uniform", dtype)
@@ -132,11 +121,7 @@ def randint(
     Returns:
         Integers. Their probabilities differ by at most one part in 2**64 (2**32 for dtypes of up
         to 32 bits) of the length of the range.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.random.randint(fg.random.key(0), (5,), 0, 10))
-        [5 1 5 7 3]
+    Example: print(fg.random.randint(fg.random.key(0), (5,), 0, 10)) -> [5 1 5 7 3]
     """
     refuse_sharding("randint", out_sharding)
     wanted = sample_dtype(dtype, INT64)

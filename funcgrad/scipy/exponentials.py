@@ -76,11 +76,7 @@ def logsumexp(
         The logarithm; with ``return_sign`` that of the absolute value, and the sign (for complex
         sums the phase factor). A negative real sum without ``return_sign`` gives nan, an empty
         one ``-inf``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.special.logsumexp(np.array([1000.0, 1000.0])) - np.log(2.0))
-        1000.0
+    Example: print(fg.scipy.special.logsumexp(np.array([1000.0, 1000.0])) - np.log(2.0)) -> 1000.0
     """
     return log_sum("logsumexp", a, axis, b, keepdims, return_sign, where)
 
@@ -157,14 +153,8 @@ def softmax(x: Any, axis: Axis = None) -> Any:
     Args:
         x: Array of real numbers.
         axis: The axis or axes along which the sum is 1, by default all.
-
-    Returns:
-        An array of the shape of ``x``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.special.softmax(np.array([0.0, 0.0])))
-        [0.5 0.5]
+    Returns: An array of the shape of ``x``.
+    Example: print(fg.scipy.special.softmax(np.array([0.0, 0.0]))) -> [0.5 0.5]
     """
     return normalized("softmax", x, axis, None)
 
@@ -189,14 +179,8 @@ def log_softmax(x: Any, axis: Axis = None) -> Any:
     Args:
         x: Array of real numbers.
         axis: The axis or axes along which the sum is taken, by default all.
-
-    Returns:
-        An array of the shape of ``x``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.special.log_softmax(np.array([0.0, 1000.0])))
-        [-1000.     0.]
+    Returns: An array of the shape of ``x``.
+    Example: print(fg.scipy.special.log_softmax(np.array([0.0, 1000.0]))) -> [-1000.     0.]
     """
     return log_normalized("log_softmax", x, axis, None)
 

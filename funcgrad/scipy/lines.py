@@ -63,9 +63,7 @@ def extended(x: Any, axis: int, before: int, after: int, mode: str, cval: Any = 
         after: Number of elements behind.
         mode: As in `scipy.ndimage`.
         cval: What stands there in mode "constant".
-
-    Raises:
-        ArgumentError: If there is no such mode.
+    Raises: ArgumentError: If there is no such mode.
     """
     widths = [(before, after) if i == axis else (0, 0) for i in range(len(shape_of(x)))]
     if mode in ("constant", "grid-constant"):

@@ -25,8 +25,7 @@ __all__ = ["bordered", "borders", "extreme", "neighbours", "ranked", "weighted"]
 def borders(function: str, length: int, origin: int) -> tuple[int, int]:
     """How many neighbours there are before and behind an element in a window.
 
-    Raises:
-        ArgumentError: If the origin moves the window off the element.
+    Raises: ArgumentError: If the origin moves the window off the element.
     """
     before = length // 2 + origin
     if not 0 <= before < max(length, 1):
@@ -69,9 +68,7 @@ def weighted(
         origins: Shift of the window along each of them.
         modes: What stands beyond the ends.
         cval: What stands there in mode "constant".
-
-    Returns:
-        An array like ``x``.
+    Returns: An array like ``x``.
     """
     ndim = len(shape_of(x))
     if not prod(shape_of(x)):

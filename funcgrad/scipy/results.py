@@ -11,13 +11,8 @@ from funcgrad.base.pytree import register_pytree_node
 class Result:
     """Named values; a pytree, whose texts are constants of its structure.
 
-    Args:
-        values: The values by name.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.scipy.optimize.OptimizeResults(x=1.0, success=True).x
-        1.0
+    Args: values: The values by name.
+    Example: fg.scipy.optimize.OptimizeResults(x=1.0, success=True).x -> 1.0
     """
 
     def __init__(self, **values: Any) -> None:

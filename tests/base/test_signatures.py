@@ -12,7 +12,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad import optim
-from funcgrad.base.signatures import annotations_of, signature_of
+from funcgrad.base.signatures import annotations_of, in_full, signature_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.interop.autograd import grad_named, multigrad_dict
 
@@ -126,3 +126,42 @@ def test_nobody_else_asks_for_signatures():
         if asks.search(path.read_text(encoding="utf-8"))
     ]
     assert found == ["base/signatures.py"]
+
+
+def test_sections_of_one_line_are_shown_in_full() -> None:
+    short = """Sum.
+
+    Args:
+        x: An array, which may have
+            any shape.
+    Returns: A number, or an array
+        of numbers.
+    Raises: ShapeError: If there is none.
+    Example: fg.numpy.sum(np.ones(2))
+        -> np.float64(2.0)
+    """
+    assert (
+        in_full(short)
+        == """Sum.
+
+    Args:
+        x: An array, which may have
+            any shape.
+
+    Returns:
+        A number, or an array
+        of numbers.
+
+    Raises:
+        ShapeError: If there is none.
+
+    Example:
+        >>> import numpy as np, funcgrad as fg
+        >>> fg.numpy.sum(np.ones(2))
+        np.float64(2.0)
+    """
+    )
+    assert in_full("Sum.\n\nArgs: x: A number.\nExample: fg.sum(1) -> 1\n") == (
+        "Sum.\n\nArgs:\n    x: A number.\n\n"
+        "Example:\n    >>> import funcgrad as fg\n    >>> fg.sum(1)\n    1\n"
+    )

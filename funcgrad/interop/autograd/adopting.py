@@ -44,8 +44,7 @@ def _is_the_originals(value: Any) -> bool:
 def counterpart(name: str) -> ModuleType | None:
     """The module of `funcgrad.scipy` of a name, if there is one.
 
-    Args:
-        name: Such as ``special``.
+    Args: name: Such as ``special``.
     """
     return getattr(scipy, name) if name in scipy.__all__ else None
 
@@ -53,8 +52,7 @@ def counterpart(name: str) -> ModuleType | None:
 def rest_of(theirs: ModuleType) -> Callable[[str], Any]:
     """``__getattr__`` of a module: what was not adopted is the original's.
 
-    Args:
-        theirs: The module of NumPy or SciPy.
+    Args: theirs: The module of NumPy or SciPy.
     """
 
     def __getattr__(name: str) -> Any:

@@ -25,11 +25,8 @@ class Box(metaclass=_BoxMeta):
     def register(cls, value_type: type) -> NoReturn:
         """Refused: a class is made differentiable as a pytree.
 
-        Args:
-            value_type: The class.
-
-        Raises:
-            ArgumentError: Always.
+        Args: value_type: The class.
+        Raises: ArgumentError: Always.
         """
         raise ArgumentError(
             f"Box.register({value_type.__name__}): funcgrad differentiates classes as pytrees. "
@@ -53,8 +50,7 @@ class DictBox(metaclass=_NoInstances):
 def isbox(x: Any) -> bool:
     """Whether a value is traced.
 
-    Args:
-        x: Anything.
+    Args: x: Anything.
     """
     return is_traced(x)
 
@@ -62,11 +58,8 @@ def isbox(x: Any) -> bool:
 def getval(x: Any) -> Any:
     """The value behind a traced one, for printing or branching; it has no derivative.
 
-    Args:
-        x: Anything; what is not traced is returned as it is.
-
-    Raises:
-        ConcretizationTypeError: If there is no value yet, as under `jit` and `vmap`.
+    Args: x: Anything; what is not traced is returned as it is.
+    Raises: ConcretizationTypeError: If there is no value yet, as under `jit` and `vmap`.
 
     Example:
         >>> from funcgrad.interop.autograd import grad

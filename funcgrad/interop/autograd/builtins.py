@@ -69,8 +69,7 @@ def sequence_extend_left(seq: Any, *elts: Any) -> Any:
 def type(x: Any) -> Any:
     """The class of a value; that of the value behind a traced one.
 
-    Args:
-        x: Anything.
+    Args: x: Anything.
 
     Example:
         >>> from funcgrad.interop.autograd import grad

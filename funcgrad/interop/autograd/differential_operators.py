@@ -290,9 +290,7 @@ def grad_named(fun: Function, argname: str) -> Function:
     Args:
         fun: The function.
         argname: One of its positional parameters.
-
-    Returns:
-        A function of the same arguments, that one given by position.
+    Returns: A function of the same arguments, that one given by position.
 
     Example:
         >>> from funcgrad.interop.autograd import grad_named
@@ -327,9 +325,7 @@ def hessian_tensor_product(fun: Function, argnum: int = 0) -> Function:
     Args:
         fun: The function, with a scalar result.
         argnum: Position of the argument.
-
-    Returns:
-        A function whose result has the structure of the argument.
+    Returns: A function whose result has the structure of the argument.
 
     Example:
         >>> import numpy as np
@@ -356,9 +352,7 @@ def tensor_jacobian_product(fun: Function, argnum: int = 0) -> Function:
     Args:
         fun: The function.
         argnum: Position of the argument.
-
-    Returns:
-        A function: the Jacobian of ``tensordot(tensor, fun(*args), tensor.ndim)``.
+    Returns: A function: the Jacobian of ``tensordot(tensor, fun(*args), tensor.ndim)``.
 
     Example:
         >>> import numpy as np
@@ -414,8 +408,7 @@ def make_ggnvp(f: Function, g: Function = _half_square, f_argnum: int = 0) -> Fu
 def multigrad_dict(fun: Function) -> Function:
     """The gradients with respect to all arguments, by their names.
 
-    Args:
-        fun: The function, with a scalar result.
+    Args: fun: The function, with a scalar result.
 
     Returns:
         A function of the same arguments, that returns an `OrderedDict` from parameters to
@@ -449,11 +442,8 @@ def checkpoint(fun: Function) -> Function:
     It runs a second time there. As in autograd it sees concrete values, and may branch on them;
     `funcgrad.checkpoint` has policies and budgets, and compiles.
 
-    Args:
-        fun: The function.
-
-    Returns:
-        A function of the same arguments.
+    Args: fun: The function.
+    Returns: A function of the same arguments.
 
     Example:
         >>> import numpy as np

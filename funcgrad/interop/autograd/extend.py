@@ -86,8 +86,7 @@ class Primitive:
     def defvjp_is_zero(self, argnums: Sequence[int] = (0,)) -> None:
         """Say that derivatives are zero, in autograd's form of before version 1.2.
 
-        Args:
-            argnums: Positions of the arguments.
+        Args: argnums: Positions of the arguments.
         """
         for argnum in argnums:
             self.defgrad(None, argnum)
@@ -315,8 +314,7 @@ class _Pull:
 def transparent(fun: Function) -> Primitive:
     """A primitive whose derivatives are those of the function, found when they are asked for.
 
-    Args:
-        fun: The function.
+    Args: fun: The function.
     """
     wrapped = Primitive(fun)
 
@@ -377,9 +375,7 @@ def primitive(f_raw: Function) -> Primitive:
     Args:
         f_raw: Any function of arrays and other arguments. Arguments that are differentiated are
             passed by position.
-
-    Returns:
-        The function; `defvjp` and `defjvp` give its derivatives.
+    Returns: The function; `defvjp` and `defjvp` give its derivatives.
 
     Example:
         >>> import numpy as np
@@ -400,11 +396,8 @@ def primitive(f_raw: Function) -> Primitive:
 def notrace_primitive(f_raw: Function) -> Function:
     """A function that is called with the values behind traced ones, and has no derivative.
 
-    Args:
-        f_raw: The function.
-
-    Returns:
-        A function of the same arguments.
+    Args: f_raw: The function.
+    Returns: A function of the same arguments.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -574,8 +567,7 @@ def defjvp(fun: Primitive, *jvpfuns: Any, argnums: Any = None) -> None:
 def def_linear(fun: Primitive) -> None:
     """Say that a primitive is linear in each of its arguments.
 
-    Args:
-        fun: The primitive.
+    Args: fun: The primitive.
     """
 
     def of_one(argnum: int, g: Any, ans: Any, args: Any, kwargs: Any) -> Any:

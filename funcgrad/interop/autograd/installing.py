@@ -75,8 +75,7 @@ def _refusal(module: ModuleType) -> Callable[[str], Any]:
 def install() -> None:
     """Let ``import autograd`` and its modules mean those of this package, until `uninstall`.
 
-    Raises:
-        ArgumentError: If autograd itself was imported before.
+    Raises: ArgumentError: If autograd itself was imported before.
 
     Example:
         >>> from funcgrad.interop import autograd

@@ -52,9 +52,7 @@ def make_numerical_jvp(f: Function, x: Any) -> Function:
     Args:
         f: A function of one argument.
         x: The point, an array or a pytree of arrays.
-
-    Returns:
-        From a tangent of ``x`` to that of ``f(x)``.
+    Returns: From a tangent of ``x`` to that of ``f(x)``.
     """
     space, result = vspace(x), vspace(f(x))
 
@@ -86,9 +84,7 @@ def check_vjp(f: Function, x: Any) -> None:
     Args:
         f: A function of one argument.
         x: The point.
-
-    Raises:
-        GradientError: If they differ.
+    Raises: GradientError: If they differ.
     """
     pull, value = make_vjp(f, x)
     of_x, of_value = vspace(x), vspace(value)
@@ -107,9 +103,7 @@ def check_jvp(f: Function, x: Any) -> None:
     Args:
         f: A function of one argument.
         x: The point.
-
-    Raises:
-        GradientError: If they differ.
+    Raises: GradientError: If they differ.
     """
     v = vspace(x).randn()
     pushed, numeric = make_jvp(f, x)(v)[1], make_numerical_jvp(f, x)(v)
@@ -133,9 +127,7 @@ def check_equivalent(x: Any, y: Any) -> None:
     Args:
         x: An array or a pytree of arrays.
         y: Another.
-
-    Raises:
-        AssertionError: If they differ.
+    Raises: AssertionError: If they differ.
 
     Example:
         >>> import numpy as np
@@ -154,8 +146,7 @@ def check_equivalent(x: Any, y: Any) -> None:
 def check_grads(f: Function, x: Any, modes: Sequence[str] = ("fwd", "rev"), order: int = 2) -> None:
     """Check derivatives: ``check_grads(fun, argnum, modes, order)(*args)``.
 
-    Raises:
-        GradientError: If one differs from differences.
+    Raises: GradientError: If one differs from differences.
 
     Example:
         >>> import numpy as np
@@ -196,9 +187,7 @@ def combo_check(fun: Function, *args: Any, **kwargs: Any) -> Callable[..., None]
         fun: The function.
         *args: As for `check_grads`.
         **kwargs: As for `check_grads`.
-
-    Returns:
-        A function that takes a sequence of values for every argument of ``fun``.
+    Returns: A function that takes a sequence of values for every argument of ``fun``.
     """
     check = check_grads(fun, *args, **kwargs)
 

@@ -49,9 +49,7 @@ def quick_grad_check(
         extra_args: The others.
         kwargs: Its keyword arguments.
         **options: Tolerances and steps of older versions, which count no more in autograd either.
-
-    Raises:
-        GradientError: If the derivative differs from differences.
+    Raises: GradientError: If the derivative differs from differences.
     """
     named = kwargs or {}
     check_grads(lambda x: fun(x, *extra_args, **named), 0, ("rev",), 1)(arg0)

@@ -17,8 +17,7 @@ __all__ = ["VSpace", "vspace"]
 class VSpace:
     """The space that a value, an array or a pytree of arrays, belongs to.
 
-    Args:
-        value: The value.
+    Args: value: The value.
     """
 
     def __init__(self, value: Any) -> None:
@@ -32,9 +31,7 @@ class VSpace:
         Args:
             value_type: The class.
             vspace_maker: Not used.
-
-        Raises:
-            ArgumentError: Always.
+        Raises: ArgumentError: Always.
         """
         raise ArgumentError(
             f"VSpace.register({value_type.__name__}): funcgrad differentiates classes as pytrees. "
@@ -129,8 +126,7 @@ class VSpace:
 def vspace(value: Any) -> VSpace:
     """The vector space of a value.
 
-    Args:
-        value: An array, a number, or a pytree of them.
+    Args: value: An array, a number, or a pytree of them.
 
     Example:
         >>> import numpy as np

@@ -36,8 +36,7 @@ def wraps(fun: Function, namestr: str = "{fun}", docstr: str = "{doc}", **kwargs
 def unary_to_nary(unary_operator: Function) -> Function:
     """Make ``operator(fun, argnum)`` of an operator that takes a function and its one argument.
 
-    Args:
-        unary_operator: ``operator(fun, x, ...)``.
+    Args: unary_operator: ``operator(fun, x, ...)``.
 
     Returns:
         ``operator(fun, argnum=0, ...)``, which returns a function of the arguments of ``fun``. With

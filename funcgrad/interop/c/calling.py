@@ -98,14 +98,9 @@ class CompiledFunction:
     def __call__(self, *args: Any) -> Any:
         """Call the code with arrays of NumPy.
 
-        Args:
-            args: Arrays and numbers, or trees of them, of the types of the signature.
-
-        Returns:
-            New arrays; numbers for results without axes.
-
-        Raises:
-            ArgumentError: An argument does not fit, or the status is not 0.
+        Args: args: Arrays and numbers, or trees of them, of the types of the signature.
+        Returns: New arrays; numbers for results without axes.
+        Raises: ArgumentError: An argument does not fit, or the status is not 0.
         """
         signature = self.signature
         leaves, tree = tree_flatten(args)
@@ -149,11 +144,8 @@ class CompiledFunction:
     def message(self, status: int) -> str:
         """The meaning of a status that is not 0, with the line of what was refused.
 
-        Args:
-            status: What a call has returned.
-
-        Raises:
-            ArgumentError: No call of this function returns that.
+        Args: status: What a call has returned.
+        Raises: ArgumentError: No call of this function returns that.
         """
         if not 0 < status <= len(self._messages):
             raise ArgumentError(
@@ -165,11 +157,8 @@ class CompiledFunction:
     def prepare(self, **sizes: int) -> None:
         """Make the plan for some sizes, which the first call of them would make.
 
-        Args:
-            sizes: All sizes, by name.
-
-        Raises:
-            ArgumentError: Sizes are missing, or there are others.
+        Args: sizes: All sizes, by name.
+        Raises: ArgumentError: Sizes are missing, or there are others.
         """
         names = self.signature.names
         if set(sizes) != set(names):
@@ -179,8 +168,7 @@ class CompiledFunction:
     def scratch_bytes(self, **sizes: int) -> int:
         """Bytes of scratch memory that a call of some sizes needs.
 
-        Args:
-            sizes: All sizes, by name.
+        Args: sizes: All sizes, by name.
         """
         self.prepare(**sizes)
         plan = self._plans[tuple(sizes[name] for name in self.signature.names)]
@@ -196,12 +184,8 @@ class CompiledFunction:
                 `generic_filter1d`, for a function of one vector. ``"transform"``: by
                 `scipy.ndimage.geometric_transform`, for a function of a vector of int64, the place.
             data: An array that is the last argument in all calls.
-
-        Returns:
-            A `scipy.LowLevelCallable`.
-
-        Raises:
-            ArgumentError: If the function cannot be called in that form.
+        Returns: A `scipy.LowLevelCallable`.
+        Raises: ArgumentError: If the function cannot be called in that form.
         """
         if form not in _FORMS:
             raise ArgumentError(
@@ -390,9 +374,7 @@ def compiled(
         signature: Its types.
         sizes: All sizes, by name.
         what: How messages call it.
-
-    Raises:
-        ArgumentError: The results are not those of the signature, or the program needs Python.
+    Raises: ArgumentError: The results are not those of the signature, or the program needs Python.
     """
     types = tree_map(lambda t: ShapeDtypeStruct(t.shape(sizes), t.dtype), signature.arguments)
     staged = StagedFunction(fun, types, {}, what)
@@ -513,9 +495,7 @@ def cfunc(fun: Callable[..., Any], signature: str) -> CompiledFunction:
             ``"float64[n, m], float64[m] -> float64[n]"``. ``{w: float64[n], b: float64}`` is a
             dict, ``(float64, float64[n])`` a tuple. ``"float64(float64, float64[3])"`` is a
             function that returns its result, and NaN where it fails, instead of a status.
-
-    Returns:
-        A `CompiledFunction`, with `address`, `ctypes` and `low_level_callable`.
+    Returns: A `CompiledFunction`, with `address`, `ctypes` and `low_level_callable`.
 
     Raises:
         ArgumentError: If the signature is of another form or does not fit, or the function has an

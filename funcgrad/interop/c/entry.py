@@ -136,8 +136,7 @@ class Entry(SystemProgram):
     def value(self, has_data: bool) -> NamedFunction:
         """The function whose value is the result, or with a vector as last argument.
 
-        Args:
-            has_data: Whether its last argument is an untyped pointer.
+        Args: has_data: Whether its last argument is an untyped pointer.
         """
         (result,), leaves = self.signature.outs, self.signature.leaves
         assert not has_data or leaves[-1].sizes
@@ -151,8 +150,7 @@ class Entry(SystemProgram):
     def quad(self, has_data: bool) -> NamedFunction:
         """``double (int n, double *x)``, of whose vector all arguments are parts.
 
-        Args:
-            has_data: Whether the last one is what the data point to.
+        Args: has_data: Whether the last one is what the data point to.
         """
         data = ["data"] if has_data else []
         leaves = self.signature.leaves

@@ -226,11 +226,8 @@ class Exported:
     def write(self, folder: str | Path) -> tuple[Path, Path, Path]:
         """Write the file, its header and its loader into a folder.
 
-        Args:
-            folder: The folder.
-
-        Returns:
-            The paths of the three.
+        Args: folder: The folder.
+        Returns: The paths of the three.
         """
         texts = {".c": self.source, ".h": self.header, ".py": self.loader}
         paths = {ending: Path(folder) / (self.name + ending) for ending in texts}

@@ -607,9 +607,7 @@ class Run:
             store: The statement that stores a register.
             kind: The type of registers.
             count: How many there are.
-
-        Returns:
-            Its name; nothing if the word stores at once.
+        Returns: Its name; nothing if the word stores at once.
         """
         if not self.is_later(x):
             return None

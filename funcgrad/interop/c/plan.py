@@ -62,8 +62,7 @@ class Buffer:
 class Kernels:
     """Functions of an exported file, each once, whatever plans call them.
 
-    Args:
-        has_sizes: Whether all plans are for the same sizes.
+    Args: has_sizes: Whether all plans are for the same sizes.
 
     Attributes:
         texts: Their definitions, by their names.

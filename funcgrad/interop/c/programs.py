@@ -112,8 +112,7 @@ class Program:
     def function(self, call: str) -> str:
         """The function of Python that takes and gives arrays.
 
-        Args:
-            call: Statements that compute the results in ``arrays``.
+        Args: call: Statements that compute the results in ``arrays``.
         """
         signature = self.signature
         dtypes, shapes = [], []

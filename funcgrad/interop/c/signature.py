@@ -232,9 +232,7 @@ def parse(text: str, what: str) -> Signature:
     Args:
         text: The signature.
         what: What messages call it.
-
-    Raises:
-        ArgumentError: It is not of the form, or names no dtype.
+    Raises: ArgumentError: It is not of the form, or names no dtype.
     """
     given, arrow, results = text.partition("->")
     try:

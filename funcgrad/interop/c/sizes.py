@@ -82,8 +82,7 @@ class Formula:
     def text(self, names: Sequence[str]) -> str:
         """The formula as an expression of C.
 
-        Args:
-            names: Expressions for the sizes.
+        Args: names: Expressions for the sizes.
         """
         total = ""
         for monomial, coefficient in self.terms:
@@ -291,8 +290,7 @@ class Piece:
     def statements(self, names: Sequence[str]) -> list[tuple[str, str]]:
         """Variables and their values: the sizes of arenas, then offsets of buffers in them.
 
-        Args:
-            names: Expressions for the sizes.
+        Args: names: Expressions for the sizes.
 
         Returns:
             The pairs, in order. ``total``, the last, is the scratch memory that the plan needs.

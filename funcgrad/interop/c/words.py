@@ -119,11 +119,8 @@ MASK = "int64_t"
 def register_of(name: str) -> str:
     """The type of the elements of registers that a variable of lanes also is an array of.
 
-    Args:
-        name: Of its type.
-
-    Returns:
-        The short name; nothing if there are no such registers.
+    Args: name: Of its type.
+    Returns: The short name; nothing if there are no such registers.
     """
     element, _, count = name.rpartition("x")
     element = "i64" if element == "b1" else element

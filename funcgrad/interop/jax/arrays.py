@@ -225,8 +225,7 @@ class DeletedArray(Array):
     def refuse(self, *args: Any, **options: Any) -> Any:
         """Say that there are no values any more.
 
-        Raises:
-            RuntimeError: Always, as in JAX.
+        Raises: RuntimeError: Always, as in JAX.
         """
         raise RuntimeError(
             f"Array has been deleted with shape={self.dtype.name}[{','.join(map(str, self.shape))}]"
@@ -252,9 +251,7 @@ def placed_on(x: Any, place: Any, name: str) -> Any:
         x: The array; others stay as they are.
         place: A device, a sharding, or what else says that it is the processor.
         name: The public function.
-
-    Raises:
-        ArgumentError: If the place is not the processor.
+    Raises: ArgumentError: If the place is not the processor.
     """
     check_placement(name, device=place)
     if type(x) is not Array or place is None or isinstance(place, str):
@@ -281,8 +278,7 @@ def weak_kind(values: Iterable[Any]) -> str:
     Bools say nothing: they choose, or are counted. Where there are 64 bits, weak operands of a
     higher kind than the others decide.
 
-    Args:
-        values: The operands, among other arguments.
+    Args: values: The operands, among other arguments.
     """
     found, lower = "", ""
     for x in values:
@@ -771,11 +767,8 @@ class AdoptedStage(Adopted):
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Any:
         """The compiled program; options of XLA change nothing.
 
-        Args:
-            compiler_options: By name, all of which begin with ``xla_``.
-
-        Raises:
-            JaxRuntimeError: If XLA has no option of a name.
+        Args: compiler_options: By name, all of which begin with ``xla_``.
+        Raises: JaxRuntimeError: If XLA has no option of a name.
         """
         for name in compiler_options or ():
             if not name.startswith("xla_"):

@@ -60,9 +60,7 @@ def make_array_from_single_device_arrays(
         sharding: How it is divided.
         arrays: A part for each device, in their order.
         dtype: Not needed: parts have one.
-
-    Raises:
-        ArgumentError: If there is not one part for each device.
+    Raises: ArgumentError: If there is not one part for each device.
     """
     shape = tuple(shape)
     indices = _indices(shape, sharding)

@@ -86,9 +86,7 @@ def emit_python_callback(
         result_avals: Types of the results.
         has_side_effect: Whether it is called also if nothing reads its results.
         **options: Of devices; ignored.
-
-    Returns:
-        The results, the token, and nothing that has to be kept.
+    Returns: The results, the token, and nothing that has to be kept.
     """
     types = [ShapeDtypeStruct(a.shape, a.dtype) for a in result_avals]
     call = io_callback if has_side_effect else pure_callback

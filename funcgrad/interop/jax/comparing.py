@@ -52,9 +52,7 @@ def check_close(
         atol: Absolute tolerance, for each element; that of the less precise dtype counts.
         rtol: Relative tolerance; likewise.
         err_msg: What an error begins with.
-
-    Raises:
-        AssertionError: If structures, shapes or values differ.
+    Raises: AssertionError: If structures, shapes or values differ.
     """
     (found, tree), (expected, other) = tree_flatten(xs), tree_flatten(ys)
     assert tree == other, f"{err_msg}{tree} is not of the structure {other}"
@@ -159,9 +157,7 @@ def check_jvp(
         rtol: Relative tolerance, likewise.
         eps: Step of the difference.
         err_msg: What an error begins with.
-
-    Raises:
-        AssertionError: If results, tangents or dtypes differ.
+    Raises: AssertionError: If results, tangents or dtypes differ.
     """
     atol, rtol = _of_derivatives(atol), _of_derivatives(rtol)
     directions = _directions(np.random.RandomState(0), args)
@@ -192,9 +188,7 @@ def check_vjp(
         rtol: Relative tolerance.
         eps: Step of the difference.
         err_msg: What an error begins with.
-
-    Raises:
-        AssertionError: If results or projections of cotangents differ.
+    Raises: AssertionError: If results or projections of cotangents differ.
     """
     atol, rtol = _of_derivatives(atol), _of_derivatives(rtol)
     rng = np.random.RandomState(0)
@@ -237,9 +231,7 @@ def check_grads(
         atol: Absolute tolerance.
         rtol: Relative tolerance.
         eps: Step of the differences.
-
-    Raises:
-        AssertionError: If they differ.
+    Raises: AssertionError: If they differ.
     """
     checks: dict[str, Callable[[Function], tuple[Any, Function, Function]]] = {
         "fwd": lambda f: (check_jvp, functools.partial(jvp, f), functools.partial(jvp, f)),

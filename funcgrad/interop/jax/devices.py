@@ -23,8 +23,7 @@ from funcgrad.errors import ArgumentError
 class CpuDevice(Device):
     """One of several names for the processor.
 
-    Args:
-        id: Its number.
+    Args: id: Its number.
     """
 
     def __init__(self, id: int) -> None:
@@ -74,11 +73,8 @@ DEVICES = Devices()
 def devices(backend: str | None = None) -> list[Device]:
     """The devices that there are.
 
-    Args:
-        backend: ``"cpu"``, if anything.
-
-    Raises:
-        RuntimeError: If it is another, as in JAX.
+    Args: backend: ``"cpu"``, if anything.
+    Raises: RuntimeError: If it is another, as in JAX.
     """
     if backend not in (None, "cpu"):
         raise RuntimeError(f"Unknown backend {backend}: there is one platform, 'cpu'.")
@@ -118,11 +114,8 @@ _BACKEND = Backend()
 def get_backend(platform: str | None = None) -> Backend:
     """The platform of a name.
 
-    Args:
-        platform: ``"cpu"``, if anything.
-
-    Raises:
-        RuntimeError: If it is another, as in JAX.
+    Args: platform: ``"cpu"``, if anything.
+    Raises: RuntimeError: If it is another, as in JAX.
     """
     devices(platform)
     return _BACKEND
@@ -143,9 +136,7 @@ class Mesh(sharding.Mesh):
         devices: Devices, in an array of any number of axes.
         axis_names: A name for each of them.
         **options: As of `funcgrad.sharding.Mesh`.
-
-    Raises:
-        ArgumentError: If there are fewer devices.
+    Raises: ArgumentError: If there are fewer devices.
     """
 
     platform = "cpu"

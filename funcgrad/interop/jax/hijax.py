@@ -79,8 +79,7 @@ class VJPHiPrimitive:
     def __call__(self, *args: Any) -> Any:
         """Apply the operation.
 
-        Raises:
-            ArgumentError: If the arguments do not have the types that it declares.
+        Raises: ArgumentError: If the arguments do not have the types that it declares.
         """
         self._check(args)
         function = OfPackage(self.expand)
@@ -167,8 +166,7 @@ class _Flags:
 class _Accumulator:
     """The sum of the cotangents of an argument.
 
-    Args:
-        is_wanted: Whether there is one; otherwise nothing is added.
+    Args: is_wanted: Whether there is one; otherwise nothing is added.
     """
 
     def __init__(self, is_wanted: bool) -> None:

@@ -109,8 +109,7 @@ class Finder(MetaPathFinder, Loader):
     ) -> ModuleSpec | None:
         """The module of that name, if it is one of JAX's.
 
-        Raises:
-            ModuleNotFoundError: If it is imported, and JAX has none of that name.
+        Raises: ModuleNotFoundError: If it is imported, and JAX has none of that name.
         """
         if fullname.split(".")[0] not in _ROOTS:
             return None
@@ -156,8 +155,7 @@ def _read_environment() -> None:
 def install() -> None:
     """Let ``import jax`` and its modules mean funcgrad, in this process, until `uninstall`.
 
-    Raises:
-        ArgumentError: If JAX itself was imported before.
+    Raises: ArgumentError: If JAX itself was imported before.
 
     Example:
         >>> from funcgrad.interop import jax

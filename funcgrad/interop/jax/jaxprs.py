@@ -328,8 +328,7 @@ def _atom(atom: Atom) -> Atom:
 class SourceInfo:
     """Origin of an equation.
 
-    Args:
-        location: The user's line.
+    Args: location: The user's line.
     """
 
     location: SourceLocation | None = None
@@ -683,9 +682,7 @@ def dce_jaxpr(
         jaxpr: The program.
         used_outputs: Which results are wanted.
         instantiate: Whether inputs are kept, or which.
-
-    Returns:
-        The program, and flags of the inputs that it has.
+    Returns: The program, and flags of the inputs that it has.
     """
     opened: Jaxpr = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
     program, kept = without_dead(opened.program, used_outputs)
@@ -708,8 +705,7 @@ def check_jaxpr(jaxpr: Any) -> None:
 class WrappedFun:
     """A function of flat arguments, as libraries hand it to transformations of JAX.
 
-    Args:
-        f: The function.
+    Args: f: The function.
     """
 
     def __init__(self, f: Callable[..., Any]) -> None:
@@ -723,8 +719,7 @@ class WrappedFun:
 class Called(WrappedFun):
     """The function of a program that an equation calls.
 
-    Args:
-        jaxpr: The program.
+    Args: jaxpr: The program.
     """
 
     def __init__(self, jaxpr: ClosedJaxpr) -> None:
@@ -746,9 +741,7 @@ def flatten_fun(
         fun: The function.
         in_tree: Structure of its arguments, with those by name where it has keywords.
         has_keywords: Whether it has.
-
-    Returns:
-        The function of leaves, and one that gives the structure of the last result.
+    Returns: The function of leaves, and one that gives the structure of the last result.
     """
     structures: list[Any] = []
 

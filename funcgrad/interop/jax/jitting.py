@@ -91,8 +91,7 @@ _LIMIT = 1 << 31
 class AdoptedJit(Adopted):
     """Result of ``jax.jit``: a jitted function that follows the rules of JAX.
 
-    Args:
-        original: The function that compiles itself.
+    Args: original: The function that compiles itself.
     """
 
     _original: JittedOfArrays

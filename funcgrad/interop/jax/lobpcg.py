@@ -33,9 +33,7 @@ def lobpcg_standard(
     Returns:
         The eigenvalues in descending order, orthonormal eigenvectors as columns, and the number
         of steps.
-
-    Raises:
-        ShapeError: If shapes or dtypes do not fit.
+    Raises: ShapeError: If shapes or dtypes do not fit.
 
     Example:
         >>> import numpy as np

@@ -75,8 +75,7 @@ class Source:
     def find(self, name: str) -> Any:
         """The value of a name.
 
-        Raises:
-            LookupError: If there is none.
+        Raises: LookupError: If there is none.
         """
         found = self._found(name)
         return as_function(found) if self.are_functions else found
@@ -440,8 +439,7 @@ DISTRIBUTIONS = "jax.scipy.stats."
 def distribution(path: str) -> Callable[[str], Any] | None:
     """How to look up functions of a distribution that is a module in JAX and an object here.
 
-    Args:
-        path: Such as ``jax.scipy.stats.norm``.
+    Args: path: Such as ``jax.scipy.stats.norm``.
     """
     if not path.startswith(DISTRIBUTIONS):
         return None

@@ -37,9 +37,7 @@ def resolved(place: Any, what: str) -> Any:
     Args:
         place: A device, a sharding or a spec.
         what: The public function.
-
-    Raises:
-        ArgumentError: If there is no mesh.
+    Raises: ArgumentError: If there is no mesh.
     """
     if not isinstance(place, sharding.PartitionSpec):
         return place
@@ -142,11 +140,8 @@ def note_use(x: Any, place: NamedSharding) -> None:
 def place_of(x: Any) -> Any:
     """The place of an array, if it is known.
 
-    Args:
-        x: Any value.
-
-    Returns:
-        A sharding, or a device that a program has put it on; `None` if nothing is known.
+    Args: x: Any value.
+    Returns: A sharding, or a device that a program has put it on; `None` if nothing is known.
     """
     if not isinstance(x, Tracer):
         place = getattr(x, "sharding", None)

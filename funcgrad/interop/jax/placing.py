@@ -65,9 +65,7 @@ def put(x: Any, place: Any, what: str) -> Any:
         x: The array.
         place: A device, a sharding or a spec.
         what: The public function.
-
-    Raises:
-        ShapeError: If it cannot be divided like that.
+    Raises: ShapeError: If it cannot be divided like that.
     """
     place = resolved(place, what)
     if isinstance(place, Device) and sharding.get_abstract_mesh().manual_axes:
@@ -218,8 +216,7 @@ def placing_gradients(transformation: Callable[..., Any]) -> Callable[..., Any]:
     What is reduced in the type of an argument is unreduced in that of its gradient, and the
     reverse. Where nothing is known of an argument, it is how `shard_map` divides it.
 
-    Args:
-        transformation: The transformation.
+    Args: transformation: The transformation.
     """
     is_grad = transformation.__name__ == "grad"
 
@@ -304,8 +301,7 @@ def device_put(x: Any, device: Any = None, **options: Any) -> Any:
 def device_get(x: Any) -> Any:
     """The arrays of a pytree as NumPy's; what is no array, such as a text, as it is.
 
-    Args:
-        x: A pytree.
+    Args: x: A pytree.
     """
 
     def read(leaf: Any) -> Any:
@@ -318,8 +314,7 @@ def device_get(x: Any) -> Any:
 def live_arrays(platform: str | None = None) -> list[Array]:
     """The arrays of the program that are not deleted, in any order.
 
-    Args:
-        platform: Where they lie: all are on the CPU.
+    Args: platform: Where they lie: all are on the CPU.
     """
     alive = (x for x in gc.get_objects() if type(x) is Array and not x.is_deleted())
     return list(alive) if platform in (None, "cpu") else []
@@ -519,8 +514,7 @@ def _of_lanes(f: Callable[..., Any], places: list[Any]) -> Callable[..., Any]:
 def placing_lanes(transformation: Callable[..., Any]) -> Callable[..., Any]:
     """`vmap`, along an axis of arrays that an axis of a mesh may divide: then it divides results.
 
-    Args:
-        transformation: The transformation.
+    Args: transformation: The transformation.
     """
 
     @functools.wraps(transformation)
@@ -770,8 +764,7 @@ class custom_partitioning:
 def pvary(x: Any, axis_name: Any) -> Any:
     """`lax.pvary`; along an axis of one lane it is nothing, also outside of `shard_map`.
 
-    Raises:
-        ArgumentError: If the mesh around has the axis, and no `shard_map` maps it.
+    Raises: ArgumentError: If the mesh around has the axis, and no `shard_map` maps it.
     """
     names = axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
     mesh = sharding.get_abstract_mesh()

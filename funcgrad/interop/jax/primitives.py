@@ -36,8 +36,7 @@ Rule = Callable[..., Any]
 class Zero:
     """A tangent or cotangent that is zero, without an array.
 
-    Args:
-        aval: Its type.
+    Args: aval: Its type.
     """
 
     def __init__(self, aval: Any) -> None:
@@ -66,8 +65,7 @@ class Zero:
 class UndefinedPrimal:
     """An argument of a transpose rule in which the operation is linear.
 
-    Args:
-        aval: Its type.
+    Args: aval: Its type.
     """
 
     def __init__(self, aval: Any) -> None:
@@ -130,8 +128,7 @@ _WHERE = {
 class Primitive:
     """An operation that a library defines for JAX.
 
-    Args:
-        name: Its name.
+    Args: name: Its name.
     """
 
     multiple_results = False
@@ -188,8 +185,7 @@ class Primitive:
     def abstract_eval(self, *avals: Any, **params: Any) -> tuple[Any, Any]:
         """Types of the results, and the effects.
 
-        Raises:
-            MissingRuleError: If no rule was given.
+        Raises: MissingRuleError: If no rule was given.
         """
         raise self.applied(params).missing("abstract evaluation")
 

@@ -44,9 +44,7 @@ def check_fits(x: int, dtype: Any = None) -> None:
     Args:
         x: The integer.
         dtype: A dtype of integers.
-
-    Raises:
-        OverflowError: With the dtype that integers have.
+    Raises: OverflowError: With the dtype that integers have.
     """
     default = np.dtype(np.int64 if is_x64() else np.int32)
     limits = [np.iinfo(kind) for kind in (default, dtype) if kind is not None]
@@ -80,8 +78,7 @@ def choice(key: Any, a: Any, shape: Any = (), *args: Any, **options: Any) -> Any
 def filled(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that fills an array, also one of keys: numbers fill all of their words.
 
-    Args:
-        function: It takes a shape or an array, what fills it, if anything, and the dtype.
+    Args: function: It takes a shape or an array, what fills it, if anything, and the dtype.
     """
 
     @functools.wraps(function)

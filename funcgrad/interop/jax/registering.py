@@ -76,8 +76,7 @@ def ignored(*args: Any, **options: Any) -> None:
 def taking(function: str) -> Callable[..., Any]:
     """A decorator whose functions are missing.
 
-    Args:
-        function: What they are called.
+    Args: function: What they are called.
     """
     return lambda *args, **options: Missing(function)
 
@@ -112,8 +111,7 @@ def axis_names() -> list[Any]:
 class HiPrimitive:
     """A primitive of values that can be changed: libraries define such, and may do without.
 
-    Args:
-        name: What it is called.
+    Args: name: What it is called.
     """
 
     bind = Missing("jax.experimental.hijax.HiPrimitive.bind")

@@ -172,9 +172,7 @@ def lstm_ref(
         num_layers: Layers.
         dropout: Must be 0.
         bidirectional: Whether each layer runs in both directions.
-
-    Returns:
-        The outputs of the last layer, zero behind the ends, and the last states of all.
+    Returns: The outputs of the last layer, zero behind the ends, and the last states of all.
 
     Raises:
         DtypeError: If lengths are no int32.
@@ -228,9 +226,7 @@ def lstm(
         dropout: Must be 0.
         bidirectional: Whether each layer runs in both directions.
         precision: Accepted for JAX's signature.
-
-    Returns:
-        As there.
+    Returns: As there.
     """
     sizes = (input_size, hidden_size, num_layers)
     parts = unpack_lstm_weights(weights, *sizes, bidirectional)

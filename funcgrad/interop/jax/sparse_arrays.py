@@ -101,9 +101,7 @@ def bcoo_dot_general(
         rhs: The array.
         dimension_numbers: The axis of each that is summed over; without batches.
         preferred_element_type: Dtype of the result.
-
-    Raises:
-        ArgumentError: If there are batches, or more axes than one.
+    Raises: ArgumentError: If there are batches, or more axes than one.
     """
     (ours, theirs), batches = dimension_numbers
     if any(map(len, batches)) or len(ours) != 1 or len(theirs) != 1:

@@ -21,8 +21,7 @@ _NONE = Source({})
 def summary_of(script: str) -> str:
     """Lines about the modules, the missing names and the times of this process.
 
-    Args:
-        script: The program.
+    Args: script: The program.
     """
     modules = [m for _, m in sorted(sys.modules.items()) if isinstance(m, Module)]
     missing = [path for module in modules for path in _missing_in(module)]

@@ -25,8 +25,7 @@ from funcgrad.primitives.shape import ReduceSum, reshape, shape_of
 def terms_of(x: Any) -> Any:
     """The terms of a sum, stacked; `None` if it is none, or nothing is known of them.
 
-    Args:
-        x: Any value.
+    Args: x: Any value.
     """
     if not isinstance(x, Tracer):
         return getattr(x, "terms", None)

@@ -132,8 +132,7 @@ def typed(aval: ShapedArray) -> Type:
 def type_of(x: Any) -> Type:
     """Shape and dtype of an array or a number.
 
-    Raises:
-        TypeError: If it is neither.
+    Raises: TypeError: If it is neither.
     """
     if isinstance(x, tuple | list | dict):
         raise TypeError(

@@ -56,9 +56,7 @@ def register_vmappable(
         from_elt: ``from_elt(cont, axis_size, elt, spec)``: the value that lanes make;
             ``cont(axis_size, elt, spec)`` says it of a part.
         make_iota: Must be None.
-
-    Raises:
-        ArgumentError: If sizes of axes are no integers.
+    Raises: ArgumentError: If sizes of axes are no integers.
     """
     if axis_size_type is not int or make_iota is not None:
         raise ArgumentError("register_vmappable: sizes of mapped axes are integers here.")
@@ -68,8 +66,7 @@ def register_vmappable(
 def unregister_vmappable(data_type: type) -> None:
     """Map values of a class as any others.
 
-    Args:
-        data_type: The class.
+    Args: data_type: The class.
     """
     del _RULES[data_type]
 
@@ -95,8 +92,7 @@ def _no_index() -> NoReturn:
 def mapping_by_rules(vmap: Callable[..., Any]) -> Callable[..., Any]:
     """A `vmap` that knows the classes that are registered when it is called.
 
-    Args:
-        vmap: The one for arrays.
+    Args: vmap: The one for arrays.
     """
 
     @functools.wraps(vmap)

@@ -117,8 +117,7 @@ def stored(values: Iterable[Any]) -> np.dtype[Any] | None:
     It is the dtype that they name; or else that of all floating arrays and NumPy's numbers among
     them, but for weak ones.
 
-    Args:
-        values: The arguments.
+    Args: values: The arguments.
     """
     held: set[Any] = set()
     for x in (part for v in values for part in (v if isinstance(v, tuple | list) else (v,))):
@@ -437,8 +436,7 @@ def in_few_bits(fun: Callable[..., Any]) -> Callable[..., Any]:
 def enable_x64(new_val: bool = True) -> Iterator[None]:
     """A block with 64 bits, or without.
 
-    Args:
-        new_val: Whether with.
+    Args: new_val: Whether with.
     """
     token = _chosen.set(bool(new_val))
     try:
@@ -451,8 +449,7 @@ def enable_x64(new_val: bool = True) -> Iterator[None]:
 def default_prng_impl(new_val: str) -> Iterator[None]:
     """A block in which keys belong to another generator of random bits.
 
-    Args:
-        new_val: Its name.
+    Args: new_val: Its name.
     """
     token = _generator.set(new_val)
     try:
@@ -465,8 +462,7 @@ def default_prng_impl(new_val: str) -> Iterator[None]:
 def threefry_partitionable(new_val: bool = True) -> Iterator[None]:
     """A block in which random numbers do not depend on how many are drawn, or do.
 
-    Args:
-        new_val: Whether they do not.
+    Args: new_val: Whether they do not.
     """
     token = _partitionable.set(bool(new_val))
     try:

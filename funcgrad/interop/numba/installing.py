@@ -31,8 +31,7 @@ def _holds_tracer(args: Any) -> bool:
 def _methods(dispatcher: Any) -> dict[str, Any]:
     """Ours of the methods of a dispatcher that meet arguments of unknown types.
 
-    Args:
-        dispatcher: The module ``numba.core.dispatcher``.
+    Args: dispatcher: The module ``numba.core.dispatcher``.
     """
     base, omitted = dispatcher._DispatcherBase, dispatcher.OmittedArg
     typeof, compile_for = base.typeof_pyval, base._compile_for_args
@@ -93,8 +92,7 @@ def install() -> None:
 def uninstall() -> None:
     """Give Numba its own methods back; nothing happens where `install` was not called.
 
-    Raises:
-        ArgumentError: If another library has replaced the methods since then.
+    Raises: ArgumentError: If another library has replaced the methods since then.
 
     Example:
         >>> import funcgrad as fg

@@ -117,9 +117,7 @@ def traceable(function: Function) -> Function:
         may depend on traced values, as by `funcgrad.autograph`, and loops that hold such branches
         are traced once. Other loops of known length are unrolled, and found again where their steps
         are alike.
-
-    Raises:
-        ArgumentError: If Numba did not make the function.
+    Raises: ArgumentError: If Numba did not make the function.
 
     Example:
         >>> import numba, numpy as np, funcgrad as fg

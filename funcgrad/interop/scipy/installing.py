@@ -191,8 +191,7 @@ def _modules(module: ModuleType) -> Iterator[ModuleType]:
 def uninstall() -> None:
     """Give SciPy its own functions back; nothing happens where `install` was not called.
 
-    Raises:
-        ArgumentError: If another library has replaced one of them since then.
+    Raises: ArgumentError: If another library has replaced one of them since then.
 
     Example:
         >>> import funcgrad as fg

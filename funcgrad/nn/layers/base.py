@@ -96,8 +96,7 @@ def types_of(name: str, tree: Tree) -> Tree:
 def entries(name: str, what: str, tree: Tree, *names: str) -> list[Array]:
     """The entries of a dict that has these and no others.
 
-    Raises:
-        TreeError: If it is no such dict.
+    Raises: TreeError: If it is no such dict.
     """
     if not isinstance(tree, dict) or set(tree) != set(names):
         given = f"one with {_listed(tree)}" if isinstance(tree, dict) else described(tree)

@@ -34,9 +34,7 @@ def sequential(*layers: Part) -> Layer:
     Returns:
         A layer whose parameters are the tuple of those of the layers, in their order, and whose
         state likewise, or ``()`` if none has one. Every layer is given a random key of its own.
-
-    Raises:
-        ArgumentError: If something is neither a layer nor a function.
+    Raises: ArgumentError: If something is neither a layer nor a function.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -88,12 +86,8 @@ def parallel(*layers: Part, combine: Callable[..., Any] | None = None) -> Layer:
         layers: Layers and functions.
         combine: A function of their outputs; by default these are returned as a tuple, which
             `sequential` gives to the next layer as several inputs.
-
-    Returns:
-        A layer whose parameters are the tuple of those of the layers, in their order.
-
-    Raises:
-        ArgumentError: If something is neither a layer nor a function.
+    Returns: A layer whose parameters are the tuple of those of the layers, in their order.
+    Raises: ArgumentError: If something is neither a layer nor a function.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -167,12 +161,8 @@ def residual(layer: Part, shortcut: Part | None = None) -> Layer:
         shortcut: What is added instead, a layer of the same inputs, such as a `dense` one without
             bias where the numbers of features differ. Parameters are then a pair: those of the
             shortcut, and those of the layer.
-
-    Returns:
-        A layer with the parameters and the state of ``layer``.
-
-    Raises:
-        ShapeError: If shapes differ.
+    Returns: A layer with the parameters and the state of ``layer``.
+    Raises: ShapeError: If shapes differ.
 
     Source:
         He and others, arXiv:1512.03385.
@@ -215,9 +205,7 @@ def checkpoint(layer: Part, *, policy: Callable[..., Any] | None = None) -> Laye
     Args:
         layer: A layer or a function.
         policy: Which results are kept, one of `checkpoint_policies`; by default only inputs.
-
-    Returns:
-        A layer with the parameters and the state of ``layer``.
+    Returns: A layer with the parameters and the state of ``layer``.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -90,8 +90,7 @@ def group_norm(
 ) -> Layer:
     """Every example normalised by groups of its features: `nn.group_norm`.
 
-    Args:
-        groups: Into how many groups the features are divided.
+    Args: groups: Into how many groups the features are divided.
 
     Returns:
         A layer from (batch, ..., features) to (batch, ..., features), with parameters ``scale``

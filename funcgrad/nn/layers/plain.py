@@ -22,11 +22,8 @@ from funcgrad.primitives.shape import reshape, shape_of
 def activation(f: Callable[..., Any]) -> Layer:
     """A function of arrays as a layer, which `sequential` makes of functions by itself.
 
-    Args:
-        f: A function, such as `nn.relu`.
-
-    Returns:
-        A layer without parameters.
+    Args: f: A function, such as `nn.relu`.
+    Returns: A layer without parameters.
 
     Example:
         >>> import numpy as np
@@ -40,8 +37,7 @@ def activation(f: Callable[..., Any]) -> Layer:
 def flatten() -> Layer:
     """All axes after the first, the batch, as one.
 
-    Returns:
-        A layer from (batch, ...) to (batch, features).
+    Returns: A layer from (batch, ...) to (batch, features).
 
     Example:
         >>> import numpy as np
@@ -69,9 +65,7 @@ def max_pool(
         window_shape: Length of the window along every axis; an integer for one axis.
         strides: Distance of windows, by default 1.
         padding: ``"VALID"``, ``"SAME"``, an integer, or one integer or pair for every axis.
-
-    Returns:
-        A layer from (batch, ..., features) to (batch, ..., features).
+    Returns: A layer from (batch, ..., features) to (batch, ..., features).
 
     Example:
         >>> import numpy as np
@@ -122,9 +116,7 @@ def avg_pool(
         strides: Distance of windows, by default 1.
         padding: As in `max_pool`.
         count_include_pad: Whether zeros beyond the ends are counted.
-
-    Returns:
-        A layer from (batch, ..., features) to (batch, ..., features).
+    Returns: A layer from (batch, ..., features) to (batch, ..., features).
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -143,14 +135,9 @@ def avg_pool(
 def dropout(rate: float) -> Layer:
     """In training `nn.dropout`; otherwise nothing.
 
-    Args:
-        rate: Probability with which an element is dropped.
-
-    Returns:
-        A layer that needs a random key in training: ``apply(..., key=key, train=True)``.
-
-    Raises:
-        ArgumentError: If the rate is no probability; on ``apply`` in training, without a key.
+    Args: rate: Probability with which an element is dropped.
+    Returns: A layer that needs a random key in training: ``apply(..., key=key, train=True)``.
+    Raises: ArgumentError: If the rate is no probability; on ``apply`` in training, without a key.
 
     Example:
         >>> import numpy as np, funcgrad as fg

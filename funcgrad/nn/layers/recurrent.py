@@ -146,8 +146,7 @@ def gru_cell(
     this order: ``r = sigmoid(a_r + b_r)``, ``z = sigmoid(a_z + b_z)``,
     ``n = tanh(a_n + r * (b_n + recurrent_bias))`` and ``h = (1 - z) * n + z * h``.
 
-    Args:
-        features: Length of the carry ``h``, which is the output too.
+    Args: features: Length of the carry ``h``, which is the output too.
 
     Returns:
         A cell with parameters ``kernel`` (inputs, 3 features), ``recurrent_kernel`` (features,
@@ -260,9 +259,7 @@ def recurrent(
     Returns:
         A layer from (batch, length, inputs) to (batch, length, features), with the parameters of
         the cell.
-
-    Raises:
-        ShapeError: If the input has no such axis and one of features.
+    Raises: ShapeError: If the input has no such axis and one of features.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -29,9 +29,7 @@ def whiten(obs: Any, check_finite: bool | None = None) -> Any:
     Args:
         obs: ``(m, n)``.
         check_finite: Accepted for SciPy's signature.
-
-    Returns:
-        ``(m, n)``; columns that do not vary are left as they are.
+    Returns: ``(m, n)``; columns that do not vary are left as they are.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -51,12 +49,8 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
         obs: ``(m, n)``; or ``(m,)``, of numbers.
         code_book: ``(k, n)``; or ``(k,)``.
         check_finite: Accepted for SciPy's signature.
-
-    Returns:
-        Its number ``(m,)``, and its distance ``(m,)``, whose derivative is 0 where it is 0.
-
-    Raises:
-        ShapeError: If vectors have different lengths.
+    Returns: Its number ``(m,)``, and its distance ``(m,)``, whose derivative is 0 where it is 0.
+    Raises: ShapeError: If vectors have different lengths.
 
     Example:
         >>> import numpy as np
@@ -108,9 +102,7 @@ def kmeans2(
         check_finite: Accepted for SciPy's signature.
         rng: For SciPy's function.
         seed: For SciPy's function.
-
-    Returns:
-        Means ``(k, n)``, and the numbers of the nearest ones ``(m,)``.
+    Returns: Means ``(k, n)``, and the numbers of the nearest ones ``(m,)``.
 
     Example:
         >>> import numpy as np

@@ -49,11 +49,7 @@ def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> np
         d: Distance of samples.
         xp: Accepted for SciPy's signature; there is one library of arrays.
         device: ``None`` or ``"cpu"``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.scipy.fft.fftfreq(4)
-        array([ 0.  ,  0.25, -0.5 , -0.25])
+    Example: fg.scipy.fft.fftfreq(4) -> array([ 0.  ,  0.25, -0.5 , -0.25])
     """
     check_placement("fftfreq", device=device)
     return np.fft.fftfreq(n, d)
@@ -70,11 +66,7 @@ def rfftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> n
         d: Distance of samples.
         xp: Accepted for SciPy's signature; there is one library of arrays.
         device: ``None`` or ``"cpu"``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.scipy.fft.rfftfreq(4)
-        array([0.  , 0.25, 0.5 ])
+    Example: fg.scipy.fft.rfftfreq(4) -> array([0.  , 0.25, 0.5 ])
     """
     check_placement("rfftfreq", device=device)
     return np.fft.rfftfreq(n, d)
@@ -205,17 +197,13 @@ def fht(a: Any, dln: float, mu: float, offset: float = 0.0, bias: float = 0.0) -
         mu: Order of the Bessel function, a known number.
         offset: Logarithm of the shift of the output, a known number.
         bias: Exponent of the power law, a known number.
-
-    Returns:
-        The transform, an array like ``a``; it is linear in it.
+    Returns: The transform, an array like ``a``; it is linear in it.
 
     Reference:
         A. J. S. Hamilton, Uncorrelated modes of the non-linear power spectrum, 2000.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.fft.fht(np.array([1.0, 2.0, 3.0, 4.0]), 0.1, 0.0)
-        array([1.12936004, 2.3530172 , 3.94960368, 2.56801908])
+    Example: fg.scipy.fft.fht(np.array([1.0, 2.0, 3.0, 4.0]), 0.1, 0.0)
+        -> array([1.12936004, 2.3530172 , 3.94960368, 2.56801908])
     """
     (x,) = floating("fht", a)
     n = shape_of(x)[-1]
@@ -238,14 +226,9 @@ def ifht(A: Any, dln: float, mu: float, offset: float = 0.0, bias: float = 0.0) 
         mu: As in `fht`.
         offset: As in `fht`.
         bias: As in `fht`.
-
-    Returns:
-        What `fht` was taken of.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.fft.ifht(np.array([1.0, 2.0, 3.0, 4.0]), 0.1, 0.0)
-        array([ 7.42190037, -3.93952313, 10.24214401, -3.72452125])
+    Returns: What `fht` was taken of.
+    Example: fg.scipy.fft.ifht(np.array([1.0, 2.0, 3.0, 4.0]), 0.1, 0.0)
+        -> array([ 7.42190037, -3.93952313, 10.24214401, -3.72452125])
     """
     (x,) = floating("ifht", A)
     n = shape_of(x)[-1]

@@ -19,8 +19,7 @@ from funcgrad.scipy.integrate import stepping
 class Explicit(stepping.Method):
     """A Runge-Kutta method whose last stage is the slope at the end.
 
-    Args:
-        solver: SciPy's class, for its coefficients.
+    Args: solver: SciPy's class, for its coefficients.
     """
 
     def __init__(self, solver: Any) -> None:

@@ -586,9 +586,7 @@ def odeint(
         printmessg: Without effect.
         tfirst: Whether ``func`` takes the time first.
         method: As in `solve_ivp`; ``"BDF"`` or ``"Radau"`` for stiff equations.
-
-    Returns:
-        Values, one row for each time.
+    Returns: Values, one row for each time.
 
     Example:
         >>> import numpy as np

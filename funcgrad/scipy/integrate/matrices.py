@@ -30,8 +30,7 @@ Solver = Callable[[Any], Any]
 class Dense:
     """Jacobians of any kind, as matrices.
 
-    Args:
-        size: Number of unknowns.
+    Args: size: Number of unknowns.
     """
 
     coloring: Coloring | None = None
@@ -76,8 +75,7 @@ class Dense:
 class Sparse(Dense):
     """Jacobians of a sparse pattern.
 
-    Args:
-        coloring: Of the columns of the pattern.
+    Args: coloring: Of the columns of the pattern.
     """
 
     def __init__(self, coloring: Coloring) -> None:

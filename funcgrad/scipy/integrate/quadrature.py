@@ -64,9 +64,7 @@ def fixed_quad(
         b: End.
         args: Further arguments.
         n: Number of nodes.
-
-    Returns:
-        The integral, and ``None``.
+    Returns: The integral, and ``None``.
 
     Example:
         >>> from funcgrad.scipy.integrate import fixed_quad
@@ -116,12 +114,8 @@ def quad(
         maxp1: Accepted for SciPy's signature.
         limlst: Accepted for SciPy's signature.
         complex_func: Accepted for SciPy's signature: values may always be complex.
-
-    Returns:
-        The integral and an estimate of its error.
-
-    Raises:
-        ArgumentError: If there is a ``weight``.
+    Returns: The integral and an estimate of its error.
+    Raises: ArgumentError: If there is a ``weight``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -176,9 +170,7 @@ def quad_vec(
         quadrature: Accepted for SciPy's signature: it is Kronrod's rule of 21 nodes.
         full_output: Whether a dict with the number of intervals is returned, too.
         args: Further arguments.
-
-    Returns:
-        The integral and an estimate of its error.
+    Returns: The integral and an estimate of its error.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -219,9 +211,7 @@ def dblquad(
         args: Further arguments.
         epsabs: As in `quad`.
         epsrel: As in `quad`.
-
-    Returns:
-        The integral and an estimate of its error.
+    Returns: The integral and an estimate of its error.
 
     Example:
         >>> from funcgrad.scipy.integrate import dblquad
@@ -261,9 +251,7 @@ def tplquad(
         args: Further arguments.
         epsabs: As in `quad`.
         epsrel: As in `quad`.
-
-    Returns:
-        The integral and an estimate of its error.
+    Returns: The integral and an estimate of its error.
 
     Example:
         >>> import funcgrad as fg
@@ -297,9 +285,7 @@ def nquad(
         args: Further arguments.
         opts: Options of `quad`, a dict for all or one for each variable.
         full_output: Whether an empty dict is returned, too.
-
-    Returns:
-        The integral and an estimate of the error of the outermost one.
+    Returns: The integral and an estimate of the error of the outermost one.
 
     Example:
         >>> from funcgrad.scipy.integrate import nquad

@@ -23,9 +23,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         x: Where they are taken: a vector, or an array like ``y``; by default at equal distances.
         dx: The distance.
         axis: Axis of ``y`` that is integrated along.
-
-    Returns:
-        The integrals, without that axis.
+    Returns: The integrals, without that axis.
 
     Example:
         >>> import numpy as np
@@ -50,12 +48,8 @@ def cumulative_trapezoid(
         dx: As in `trapezoid`.
         axis: As in `trapezoid`.
         initial: ``None``, or 0, which is put in front.
-
-    Returns:
-        The integrals up to each sample after the first, and to the first with ``initial=0``.
-
-    Raises:
-        ArgumentError: If ``initial`` is another number.
+    Returns: The integrals up to each sample after the first, and to the first with ``initial=0``.
+    Raises: ArgumentError: If ``initial`` is another number.
 
     Example:
         >>> import numpy as np
@@ -78,9 +72,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
         x: As in `trapezoid`.
         dx: As in `trapezoid`.
         axis: As in `trapezoid`.
-
-    Returns:
-        The integrals, without that axis.
+    Returns: The integrals, without that axis.
 
     Example:
         >>> import numpy as np
@@ -119,9 +111,7 @@ def cumulative_simpson(
         dx: As in `trapezoid`.
         axis: As in `trapezoid`.
         initial: What is put in front and added; by default nothing.
-
-    Returns:
-        The integrals up to each sample after the first, and the first with ``initial``.
+    Returns: The integrals up to each sample after the first, and the first with ``initial``.
 
     Example:
         >>> import numpy as np
@@ -159,12 +149,8 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
         dx: The distance.
         axis: Axis of ``y`` that is integrated along.
         show: Accepted for SciPy's signature.
-
-    Returns:
-        The integrals, without that axis.
-
-    Raises:
-        ArgumentError: If the number of samples is another one.
+    Returns: The integrals, without that axis.
+    Raises: ArgumentError: If the number of samples is another one.
 
     Example:
         >>> import numpy as np

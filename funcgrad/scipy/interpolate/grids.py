@@ -361,9 +361,7 @@ def interpn(
         method: As of `RegularGridInterpolator`.
         bounds_error: As of `RegularGridInterpolator`.
         fill_value: As of `RegularGridInterpolator`.
-
-    Returns:
-        The values.
+    Returns: The values.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -461,9 +461,7 @@ def pchip_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> 
         x: Where it is evaluated.
         der: Order of the derivative, or several.
         axis: Axis of the values.
-
-    Returns:
-        Values, or a list of them.
+    Returns: Values, or a list of them.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -205,9 +205,7 @@ def barycentric_interpolate(
         axis: Axis of the values.
         der: Order of the derivative, or several.
         rng: Accepted for SciPy's signature.
-
-    Returns:
-        Values, or an array of them.
+    Returns: Values, or an array of them.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -228,9 +226,7 @@ def krogh_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> 
         x: Where it is evaluated.
         der: Order of the derivative, or several.
         axis: Axis of the values.
-
-    Returns:
-        Values, or an array of them.
+    Returns: Values, or an array of them.
 
     Example:
         >>> import numpy as np, funcgrad as fg

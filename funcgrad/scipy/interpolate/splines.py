@@ -155,12 +155,8 @@ def make_interp_spline(
         bc_type: ``None`` or ``"not-a-knot"``. For other conditions there is `CubicSpline`.
         axis: The axis.
         check_finite: Accepted for SciPy's signature.
-
-    Returns:
-        The `BSpline`, differentiable in ``x`` and ``y``.
-
-    Raises:
-        ArgumentError: If another condition is wanted.
+    Returns: The `BSpline`, differentiable in ``x`` and ``y``.
+    Raises: ArgumentError: If another condition is wanted.
 
     Example:
         >>> import numpy as np
@@ -210,12 +206,8 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
         der: Order of the derivative.
         ext: Beyond the ends: 0 extrapolates, 1 gives zeros, 2 raises where places are known, 3
             takes the value at the end (of the spline, not of its derivatives).
-
-    Returns:
-        The values.
-
-    Raises:
-        ValueError: With ``ext=2``.
+    Returns: The values.
+    Raises: ValueError: With ``ext=2``.
 
     Example:
         >>> import numpy as np

@@ -49,9 +49,7 @@ def eig(
     Returns:
         Eigenvalues, left, and right eigenvectors, of length 1, as columns. Derivatives are for
         distinct eigenvalues and regular ``b``.
-
-    Raises:
-        ArgumentError: For homogeneous eigenvalues: `qz` has them on its diagonals.
+    Raises: ArgumentError: For homogeneous eigenvalues: `qz` has them on its diagonals.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -101,11 +99,8 @@ def eigvals(
         overwrite_a: Without effect: arguments are never changed.
         check_finite: Without effect.
         homogeneous_eigvals: Whether eigenvalues are pairs of numerators and denominators.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.eigvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([1.38196601+0.j, 3.61803399+0.j])
+    Example: fg.scipy.linalg.eigvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([1.38196601+0.j, 3.61803399+0.j])
     """
     if b is None and not homogeneous_eigvals:
         return linalg.eigvals(a)
@@ -147,9 +142,7 @@ def eigh(
         driver: Without effect.
         turbo: Accepted for JAX's signature.
         eigvals: Must be None: ask for ``subset_by_index``.
-
-    Returns:
-        Eigenvalues and eigenvectors (columns).
+    Returns: Eigenvalues and eigenvectors (columns).
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -244,11 +237,8 @@ def eigvalsh(
         subset_by_index: First and last index of the eigenvalues that are returned.
         subset_by_value: Interval of the eigenvalues that are returned.
         driver: Without effect.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([1.38196601, 3.61803399])
+    Example: fg.scipy.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([1.38196601, 3.61803399])
     """
     return eigh(
         a,
@@ -297,14 +287,9 @@ def eig_banded(
         select_range: Two numbers for them.
         max_ev: Without effect.
         check_finite: Without effect.
-
-    Returns:
-        Eigenvalues and eigenvectors (columns).
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.eig_banded(np.array([[0.0, 1.0], [2.0, 3.0]]))[0]
-        array([1.38196601, 3.61803399])
+    Returns: Eigenvalues and eigenvectors (columns).
+    Example: fg.scipy.linalg.eig_banded(np.array([[0.0, 1.0], [2.0, 3.0]]))[0]
+        -> array([1.38196601, 3.61803399])
     """
     band = linalg.matrix(a_band, "eig_banded")
     whole = dense_of(band, 0 if lower else shape_of(band)[-2] - 1)
@@ -333,11 +318,8 @@ def eigvals_banded(
             indices.
         select_range: The interval or the range of indices.
         check_finite: Without effect.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.eigvals_banded(np.array([[0.0, 1.0], [2.0, 3.0]]))
-        array([1.38196601, 3.61803399])
+    Example: fg.scipy.linalg.eigvals_banded(np.array([[0.0, 1.0], [2.0, 3.0]]))
+        -> array([1.38196601, 3.61803399])
     """
     return eig_banded(a_band, lower, True, select=select, select_range=select_range)
 
@@ -370,14 +352,9 @@ def eigh_tridiagonal(
         tol: Without effect.
         lapack_driver: Without effect.
         key: Accepted for JAX's signature.
-
-    Returns:
-        Eigenvalues, ascending, and eigenvectors (columns).
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.eigh_tridiagonal(np.zeros(2), np.ones(1), eigvals_only=True))
-        [-1.  1.]
+    Returns: Eigenvalues, ascending, and eigenvectors (columns).
+    Example: print(fg.scipy.linalg.eigh_tridiagonal(np.zeros(2), np.ones(1), eigvals_only=True))
+        -> [-1.  1.]
     """
     d, e = linalg.floating(d, e, function="eigh_tridiagonal")
     if operands.is_complex_value(d):
@@ -410,11 +387,8 @@ def eigvalsh_tridiagonal(
         check_finite: Without effect.
         tol: Without effect.
         lapack_driver: Without effect.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.eigvalsh_tridiagonal(np.array([2.0, 3.0]), np.array([1.0]))
-        array([1.38196601, 3.61803399])
+    Example: fg.scipy.linalg.eigvalsh_tridiagonal(np.array([2.0, 3.0]), np.array([1.0]))
+        -> array([1.38196601, 3.61803399])
     """
     return eigh_tridiagonal(d, e, True, select, select_range)
 

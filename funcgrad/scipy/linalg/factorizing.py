@@ -50,9 +50,7 @@ def cholesky(
             ``U`` with ``a = U^H U``, from the upper triangle.
         overwrite_a: Without effect.
         check_finite: Without effect.
-
-    Returns:
-        The factors.
+    Returns: The factors.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -80,8 +78,7 @@ def cho_factor(
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """Factors of matrices with rows exchanged, ``P a = L U``, for `lu_solve`.
 
-    Args:
-        a: Matrices, ``(..., m, n)``.
+    Args: a: Matrices, ``(..., m, n)``.
 
     Returns:
         ``L`` (below the diagonal) and ``U`` in one matrix, and the exchanges of rows (int32): row
@@ -115,9 +112,7 @@ def lu(
         overwrite_a: Without effect.
         check_finite: Without effect.
         p_indices: Whether the permutation is given as indices (int32): ``a = L[p] @ U``.
-
-    Returns:
-        The factors.
+    Returns: The factors.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -197,12 +192,8 @@ def qr(
         pivoting: Whether columns are exchanged, so that the diagonal of ``R`` descends. Then the
             order of columns (int32) is the last result: ``a[:, order] = Q R``.
         check_finite: Without effect.
-
-    Returns:
-        A tuple of the results. Of a tall matrix the derivative needs mode "economic".
-
-    Raises:
-        ArgumentError: For another mode.
+    Returns: A tuple of the results. Of a tall matrix the derivative needs mode "economic".
+    Raises: ArgumentError: For another mode.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -237,8 +228,7 @@ def rq(
 
     As `scipy.linalg.rq`: ``a = R Q``, with modes "full", "economic" and "r".
 
-    Args:
-        mode: ``"full"``, ``"r"`` or ``"economic"``: what is returned.
+    Args: mode: ``"full"``, ``"r"`` or ``"economic"``: what is returned.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -315,11 +305,8 @@ def svd(
     Args:
         full_matrices: Whether U and V are square.
         compute_uv: Whether to compute the singular vectors.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.svd(np.array([[2.0, 1.0], [1.0, 3.0]]))[1]
-        array([3.61803399, 1.38196601])
+    Example: fg.scipy.linalg.svd(np.array([[2.0, 1.0], [1.0, 3.0]]))[1]
+        -> array([3.61803399, 1.38196601])
     """
     out = linalg.svd(a, full_matrices, compute_uv)
     return tuple(out) if compute_uv else out
@@ -328,10 +315,8 @@ def svd(
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Singular values of matrices, descending.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.svdvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([3.61803399, 1.38196601])
+    Example: fg.scipy.linalg.svdvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([3.61803399, 1.38196601])
     """
     return linalg.svdvals(a)
 
@@ -354,9 +339,7 @@ def polar(
         method: Accepted for JAX's signature, as are the next two: there is one method.
         eps: See there.
         max_iterations: See there.
-
-    Returns:
-        ``u``, with orthonormal rows or columns, and ``p``.
+    Returns: ``u``, with orthonormal rows or columns, and ``p``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -398,9 +381,7 @@ def schur(
         overwrite_a: Without effect.
         sort: Which eigenvalues come first: "lhp", "rhp", "iuc", "ouc" or a function.
         check_finite: Without effect.
-
-    Returns:
-        ``T`` and ``Z``, and with ``sort`` how many eigenvalues came first.
+    Returns: ``T`` and ``Z``, and with ``sort`` how many eigenvalues came first.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -527,9 +508,7 @@ def hessenberg(
     Args:
         a: Matrices, ``(..., n, n)``.
         calc_q: Whether ``Q`` is returned as well.
-
-    Returns:
-        ``H``, or ``H`` and ``Q``.
+    Returns: ``H``, or ``H`` and ``Q``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -603,11 +582,7 @@ def ordqz(
         B: Second matrix.
         sort: Which eigenvalues come first: a name as ``"lhp"``, or a function of them.
         output: ``"real"`` or ``"complex"``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.ordqz(np.diag([1.0, -2.0]), np.eye(2))[2]
-        array([-2.+0.j,  1.+0.j])
+    Example: fg.scipy.linalg.ordqz(np.diag([1.0, -2.0]), np.eye(2))[2] -> array([-2.+0.j,  1.+0.j])
     """
     return tuple(GeneralizedSchur(sort).bind(*_pencil("ordqz", A, B, output)))
 
@@ -635,9 +610,7 @@ def cossin(
         swap_sign: Whether the sines of the second block of rows are the negative ones.
         compute_u: Accepted without effect: both factors are computed.
         compute_vh: Likewise.
-
-    Returns:
-        ``U``, ``C`` and ``V^H``, or ``(U1, U2)``, angles and ``(V1^H, V2^H)``.
+    Returns: ``U``, ``C`` and ``V^H``, or ``(U1, U2)``, angles and ``(V1^H, V2^H)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -683,9 +656,7 @@ def matrix_balance(
         scale: Whether they may be scaled.
         separate: Whether the scales and the order (int32) are returned in place of ``T``.
         overwrite_a: Without effect.
-
-    Returns:
-        ``B`` and ``T``, or ``B`` and the pair.
+    Returns: ``B`` and ``T``, or ``B`` and the pair.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -57,12 +57,8 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
         A: Matrices, ``(..., n, n)``.
         upper_triangular: Accepted for JAX's signature; the structure is seen from the values.
         max_squarings: Accepted for JAX's signature; there are as many as are needed.
-
-    Returns:
-        The exponentials, in the dtype of ``A``, if floating or complex.
-
-    Raises:
-        LinAlgError: If the matrices are not square.
+    Returns: The exponentials, in the dtype of ``A``, if floating or complex.
+    Raises: LinAlgError: If the matrices are not square.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -181,14 +177,9 @@ def expm_frechet(
         method: Accepted without effect.
         compute_expm: Whether the exponential is returned as well.
         check_finite: Without effect.
-
-    Returns:
-        The exponential and the derivative, or the derivative alone.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.expm_frechet(np.zeros((1, 1)), np.ones((1, 1))))
-        (array([[1.]]), array([[1.]]))
+    Returns: The exponential and the derivative, or the derivative alone.
+    Example: print(fg.scipy.linalg.expm_frechet(np.zeros((1, 1)), np.ones((1, 1))))
+        -> (array([[1.]]), array([[1.]]))
     """
     a, e = matrices("expm_frechet", A, E)
     square(a, "expm_frechet")
@@ -204,10 +195,8 @@ def expm_cond(A: Any, check_finite: bool = True) -> Any:
 
     It takes a matrix with n^4 elements.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.expm_cond(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        np.float64(3.851050735432057)
+    Example: fg.scipy.linalg.expm_cond(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> np.float64(3.851050735432057)
     """
     a = square(A, "expm_cond")
     *stack, n, _ = shape_of(a)
@@ -241,9 +230,7 @@ def sqrtm(A: Any, *, blocksize: Any = None) -> Any:
     Args:
         A: Matrices, ``(..., n, n)``.
         blocksize: Accepted without effect.
-
-    Returns:
-        The roots.
+    Returns: The roots.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -266,12 +253,8 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:
     Args:
         A: Matrices, ``(..., n, n)``.
         t: The exponent, a known number.
-
-    Returns:
-        The powers.
-
-    Raises:
-        ArgumentError: If ``t`` is traced.
+    Returns: The powers.
+    Raises: ArgumentError: If ``t`` is traced.
 
     Example:
         >>> import numpy as np, funcgrad as fg

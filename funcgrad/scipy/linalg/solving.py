@@ -82,9 +82,7 @@ def solve_triangular(
         overwrite_b: Without effect.
         check_finite: Without effect.
         debug: Accepted for JAX's signature.
-
-    Returns:
-        The solutions, of the shape of ``b`` (stacks broadcast).
+    Returns: The solutions, of the shape of ``b`` (stacks broadcast).
 
     Raises:
         ArgumentError: If ``trans`` is none of these.
@@ -110,11 +108,8 @@ def cho_solve(
 ) -> Any:
     """Solve ``a x = b`` with the result of `cho_factor`.
 
-    Args:
-        c_and_lower: The factor, and whether it is the lower one.
-
-    Returns:
-        The solutions, of the shape of ``b``.
+    Args: c_and_lower: The factor, and whether it is the lower one.
+    Returns: The solutions, of the shape of ``b``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -142,12 +137,8 @@ def lu_solve(
     Args:
         lu_and_piv: The factors of ``a``, square, and its exchanges of rows.
         trans: 1 for the transpose of ``a`` in its place, 2 for its conjugate transpose.
-
-    Returns:
-        The solutions, of the shape of ``b``.
-
-    Raises:
-        ArgumentError: If ``trans`` is none of these.
+    Returns: The solutions, of the shape of ``b``.
+    Raises: ArgumentError: If ``trans`` is none of these.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -212,17 +203,10 @@ def solve(
             are those of which nothing is said.
         transposed: Whether the transpose of ``a`` takes its place.
         debug: Accepted for JAX's signature.
-
-    Returns:
-        The solutions, of the shape of ``b``.
-
-    Raises:
-        ArgumentError: If ``assume_a`` is none of these.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.solve(np.diag([4.0, 2.0]), np.ones(2), assume_a="pos"))
-        [0.25 0.5 ]
+    Returns: The solutions, of the shape of ``b``.
+    Raises: ArgumentError: If ``assume_a`` is none of these.
+    Example: print(fg.scipy.linalg.solve(np.diag([4.0, 2.0]), np.ones(2), assume_a="pos"))
+        -> [0.25 0.5 ]
     """
     if assume_a not in _STRUCTURES:
         known = ", ".join(repr(name) for name in _STRUCTURES)
@@ -250,9 +234,7 @@ def solve_banded(
     Args:
         l_and_u: Numbers of diagonals below and above the main one.
         ab: The diagonals as rows, ``(..., l + u + 1, n)``: ``ab[u + i - j, j] = a[i, j]``.
-
-    Returns:
-        The solutions, of the shape of ``b``.
+    Returns: The solutions, of the shape of ``b``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -293,14 +275,9 @@ def solveh_banded(
     Args:
         ab: Diagonals as rows, ``(..., u + 1, n)``, the main one first if ``lower``, else last.
         lower: Whether the diagonals are those below the main one.
-
-    Returns:
-        The solutions, of the shape of ``b``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.solveh_banded(np.array([[0.0, 1.0], [2.0, 3.0]]), np.array([3.0, 4.0]))
-        array([1., 1.])
+    Returns: The solutions, of the shape of ``b``.
+    Example: fg.scipy.linalg.solveh_banded(np.array([[0.0, 1.0], [2.0, 3.0]]), np.array([3.0, 4.0]))
+        -> array([1., 1.])
     """
     ab, b, is_vector = _band_system("solveh_banded", ab, b, None)
     return operands.as_answer(banded.PositiveBandedSolve(bool(lower)).bind(ab, b), is_vector)
@@ -318,9 +295,7 @@ def cholesky_banded(
         overwrite_ab: Without effect.
         lower: Whether the diagonals are those below the main one.
         check_finite: Without effect.
-
-    Returns:
-        The factors, in the same form.
+    Returns: The factors, in the same form.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -338,11 +313,8 @@ def cho_solve_banded(
 
     As `scipy.linalg.cho_solve_banded`: a system whose factor `cholesky_banded` gave.
 
-    Args:
-        cb_and_lower: The factor, and whether it is the lower one.
-
-    Returns:
-        The solutions, of the shape of ``b``.
+    Args: cb_and_lower: The factor, and whether it is the lower one.
+    Returns: The solutions, of the shape of ``b``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -378,14 +350,9 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
             element is not read; ``conj(c)`` by default.
         b: Right-hand sides, ``(n,)`` or ``(n, ...)``.
         check_finite: Without effect.
-
-    Returns:
-        The solutions, of the shape of ``b``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.solve_toeplitz(np.array([2.0, 1.0]), np.array([3.0, 3.0])))
-        [1. 1.]
+    Returns: The solutions, of the shape of ``b``.
+    Example: print(fg.scipy.linalg.solve_toeplitz(np.array([2.0, 1.0]), np.array([3.0, 3.0])))
+        -> [1. 1.]
     """
     c, r = _column_and_row(c_or_cr, "solve_toeplitz")
     c, r, b = linalg.floating(c, r, b, function="solve_toeplitz")
@@ -410,14 +377,9 @@ def matmul_toeplitz(
         x: A vector ``(n,)`` or matrix ``(n, k)``.
         check_finite: Without effect.
         workers: Without effect.
-
-    Returns:
-        The products, ``(m,)`` or ``(m, k)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.matmul_toeplitz(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
-        array([3., 3.])
+    Returns: The products, ``(m,)`` or ``(m, k)``.
+    Example: fg.scipy.linalg.matmul_toeplitz(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+        -> array([3., 3.])
     """
     c, r = _column_and_row(c_or_cr, "matmul_toeplitz")
     c, r, x = linalg.floating(c, r, x, function="matmul_toeplitz")
@@ -458,17 +420,10 @@ def solve_circulant(
         caxis: See there.
         baxis: See there.
         outaxis: Axis of the result along which solutions are.
-
-    Returns:
-        The solutions.
-
-    Raises:
-        LinAlgError: If a matrix is near to a singular one.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.solve_circulant(np.array([2.0, 1.0]), np.array([3.0, 3.0]))
-        array([1., 1.])
+    Returns: The solutions.
+    Raises: LinAlgError: If a matrix is near to a singular one.
+    Example: fg.scipy.linalg.solve_circulant(np.array([2.0, 1.0]), np.array([3.0, 3.0]))
+        -> array([1., 1.])
     """
     operands.choice("solve_circulant", "singular", singular, ("raise", "lstsq"))
     c, b = (shaping.atleast_1d(x) for x in linalg.floating(c, b, function="solve_circulant"))
@@ -511,9 +466,7 @@ def solve_sylvester(a: Any, b: Any, q: Any, *, method: str = "schur", tol: float
         q: Matrices, ``(..., m, n)``.
         method: Accepted for JAX's signature: there is one method.
         tol: Likewise.
-
-    Returns:
-        The solutions, ``(..., m, n)``.
+    Returns: The solutions, ``(..., m, n)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -530,8 +483,7 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
 
     As `scipy.linalg.solve_continuous_lyapunov`: ``x`` with ``a x + x a^H = q``.
 
-    Args:
-        q: The matrix on the right-hand side, ``(n, n)``.
+    Args: q: The matrix on the right-hand side, ``(n, n)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -557,9 +509,7 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
         method: "direct" solves for all elements at once; "bilinear" by way of a continuous
             equation, if ``a`` has not the eigenvalue -1. By default the first for less than ten
             rows.
-
-    Returns:
-        The solutions.
+    Returns: The solutions.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -597,12 +547,8 @@ def solve_continuous_are(
         e: Regular matrices, ``(..., n, n)``; the identity by default.
         s: Matrices, ``(..., n, m)``; zero by default.
         balanced: Without effect.
-
-    Returns:
-        The solutions.
-
-    Raises:
-        LinAlgError: If there is no stabilising solution.
+    Returns: The solutions.
+    Raises: LinAlgError: If there is no stabilising solution.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -632,11 +578,8 @@ def solve_discrete_are(
         e: The elements next to the diagonal.
         s: Rates of survival.
         balanced: Without effect.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.solve_discrete_are(np.eye(1), np.eye(1), np.eye(1), np.eye(1))
-        array([[1.61803399]])
+    Example: fg.scipy.linalg.solve_discrete_are(np.eye(1), np.eye(1), np.eye(1), np.eye(1))
+        -> array([[1.61803399]])
     """
     return DiscreteRiccati().bind(*_riccati("solve_discrete_are", a, b, q, r, e, s))
 

@@ -30,10 +30,8 @@ __all__ = [
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Determinant of matrices, as `numpy.linalg.det`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.det(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        np.float64(5.000000000000001)
+    Example: fg.scipy.linalg.det(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> np.float64(5.000000000000001)
     """
     return linalg.det(a)
 
@@ -49,11 +47,8 @@ def norm(
         axis: The axis of a vector norm, or the pair of axes of a matrix norm.
         keepdims: Whether reduced axes stay, with length 1.
         check_finite: Without effect.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.norm(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        np.float64(3.872983346207417)
+    Example: fg.scipy.linalg.norm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> np.float64(3.872983346207417)
     """
     return linalg.norm(a, ord, axis, keepdims)
 
@@ -86,9 +81,7 @@ def pinv(
         rtol: By default ``max(m, n)`` times the rounding error.
         return_rank: Whether the rank is returned as well.
         check_finite: Without effect.
-
-    Returns:
-        The inverses, ``(..., n, m)``, and if asked for the ranks.
+    Returns: The inverses, ``(..., n, m)``, and if asked for the ranks.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -114,8 +107,7 @@ def pinvh(
 
     As `scipy.linalg.pinvh`: `pinv` of Hermitian matrices, of which one triangle is read.
 
-    Args:
-        return_rank: Whether to return the rank, too.
+    Args: return_rank: Whether to return the rank, too.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -164,9 +156,7 @@ def null_space(
     Args:
         A: A matrix, ``(m, n)``.
         rcond: Singular values up to this part of the largest count as zero.
-
-    Returns:
-        The columns, ``(n, k)``.
+    Returns: The columns, ``(n, k)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -184,8 +174,7 @@ def orth(A: Any, rcond: float | None = None) -> Any:
 
     As `scipy.linalg.orth`: orthonormal columns that span those of ``A``, of known rank.
 
-    Args:
-        rcond: Singular values below this multiple of the greatest count as zero.
+    Args: rcond: Singular values below this multiple of the greatest count as zero.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -207,14 +196,9 @@ def subspace_angles(A: Any, B: Any) -> Any:
     Args:
         A: A matrix, ``(m, n)``, of known rank.
         B: A matrix, ``(m, k)``, likewise.
-
-    Returns:
-        The angles, in radians.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.subspace_angles(np.array([[1.0], [0.0]]), np.array([[1.0], [1.0]]))
-        array([0.78539816])
+    Returns: The angles, in radians.
+    Example: fg.scipy.linalg.subspace_angles(np.array([[1.0], [0.0]]), np.array([[1.0], [1.0]]))
+        -> array([0.78539816])
     """
     a, b = operands.matrices("subspace_angles", A, B)
     if shape_of(a)[-2] != shape_of(b)[-2]:
@@ -243,9 +227,7 @@ def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[An
     Args:
         A: Matrices, ``(..., m, n)``.
         B: Matrices of the same shape.
-
-    Returns:
-        ``R``, and the sum of the singular values of ``A^H B``.
+    Returns: ``R``, and the sum of the singular values of ``A^H B``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -330,9 +312,7 @@ def inv(
         assume_a: Structure, as in `solve`: of positive definite and triangular matrices one
             triangle is read.
         lower: Which triangle.
-
-    Returns:
-        The inverses.
+    Returns: The inverses.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -30,11 +30,8 @@ __all__ = [
 def block_diag(*arrs: Any) -> Any:
     """A matrix with the given matrices on its diagonal and zeros elsewhere.
 
-    Args:
-        *arrs: Matrices; vectors are rows, scalars are 1 by 1. Leading axes count matrices.
-
-    Returns:
-        The matrix, or a stack of them.
+    Args: *arrs: Matrices; vectors are rows, scalars are 1 by 1. Leading axes count matrices.
+    Returns: The matrix, or a stack of them.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -61,9 +58,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
         c: First column, ``(..., m)``.
         r: First row, ``(..., n)``, of which the first element is not read; ``conj(c)`` by default.
             Leading axes broadcast with those of ``c``.
-
-    Returns:
-        The matrices, ``(..., m, n)``.
+    Returns: The matrices, ``(..., m, n)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -86,9 +81,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     Args:
         c: First column, ``(..., m)``.
         r: Last row, ``(..., n)``, of which the first element is not read; zeros by default.
-
-    Returns:
-        The matrices, ``(..., m, n)``.
+    Returns: The matrices, ``(..., m, n)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -107,11 +100,8 @@ def hankel(c: Any, r: Any = None) -> Any:
 def circulant(c: Any) -> Any:
     """A matrix whose columns are one vector, turned by a place each, or a stack of them.
 
-    Args:
-        c: First column, ``(..., n)``.
-
-    Returns:
-        The matrices, ``(..., n, n)``.
+    Args: c: First column, ``(..., n)``.
+    Returns: The matrices, ``(..., n, n)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -134,11 +124,8 @@ def companion(a: Any) -> Any:
 
     As `scipy.linalg.companion`: a matrix whose eigenvalues are the roots of a polynomial.
 
-    Args:
-        a: Coefficients, ``(..., n)``, of the highest power first, which is not zero.
-
-    Returns:
-        The matrices, ``(..., n - 1, n - 1)``.
+    Args: a: Coefficients, ``(..., n)``, of the highest power first, which is not zero.
+    Returns: The matrices, ``(..., n - 1, n - 1)``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -212,8 +199,7 @@ def leslie(f: Any, s: Any) -> Any:
 
     As `scipy.linalg.leslie`: fecundities in the first row, survivals below the diagonal.
 
-    Args:
-        f: Rates of birth.
+    Args: f: Rates of birth.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -241,9 +227,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
         a: Vectors, ``(..., m)``.
         n: Number of columns.
         mode: "full", "same" or "valid".
-
-    Returns:
-        The matrices.
+    Returns: The matrices.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -270,8 +254,7 @@ def khatri_rao(a: Any, b: Any) -> Any:
 
     As `scipy.linalg.khatri_rao`: column-wise Kronecker products.
 
-    Args:
-        b: Second matrix, for example of a generalised eigenvalue problem.
+    Args: b: Second matrix, for example of a generalised eigenvalue problem.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -361,14 +344,8 @@ def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) ->
         a: Matrices, ``(..., n, n)``.
         atol: Absolute tolerance; without both tolerances elements must be equal.
         rtol: Relative tolerance.
-
-    Returns:
-        Booleans.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.issymmetric(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        True
+    Returns: Booleans.
+    Example: fg.scipy.linalg.issymmetric(np.array([[2.0, 1.0], [1.0, 3.0]])) -> True
     """
     return _equals_transpose(a, atol, rtol, False)
 
@@ -378,10 +355,7 @@ def ishermitian(a: Any, atol: float | None = None, rtol: float | None = None) ->
 
     As `scipy.linalg.ishermitian`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.ishermitian(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        True
+    Example: fg.scipy.linalg.ishermitian(np.array([[2.0, 1.0], [1.0, 3.0]])) -> True
     """
     return _equals_transpose(a, atol, rtol, True)
 

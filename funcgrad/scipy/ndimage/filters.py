@@ -123,9 +123,7 @@ def correlate1d(
             d), "nearest", "wrap" or "constant", and those with "grid-".
         cval: What stands there in mode "constant".
         origin: By how much the window is shifted.
-
-    Returns:
-        An array like ``input``; complex if either is, whatever ``output`` is.
+    Returns: An array like ``input``; complex if either is, whatever ``output`` is.
 
     Raises:
         ArgumentError: If the mode or the origin is impossible, or ``cval`` is complex and ``input``
@@ -153,13 +151,9 @@ def convolve1d(
 ) -> Any:
     """`correlate1d` with the weights backwards, as `scipy.ndimage.convolve1d`.
 
-    Args:
-        weights: Weights of the neighbours.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.convolve1d(np.array([1.0, 2.0, 9.0, 4.0]), np.array([1.0, 0.0, -1.0]))
-        array([ 1.,  8.,  2., -5.])
+    Args: weights: Weights of the neighbours.
+    Example: fg.scipy.ndimage.convolve1d(np.array([1.0, 2.0, 9.0, 4.0]), np.array([1.0, 0.0, -1.0]))
+        -> array([ 1.,  8.,  2., -5.])
     """
     axes = [line_axis(as_value(input, "convolve1d"), axis, "convolve1d")]
     return _sums("convolve1d", input, weights, axes, output, [mode], cval, [origin], True)
@@ -186,19 +180,14 @@ def correlate(
         cval: What stands beyond the ends in mode "constant".
         origin: By how much the window is shifted; one, or one for each axis.
         axes: Axes to go along, all by default.
-
-    Returns:
-        An array like ``input``; complex if either is, whatever ``output`` is.
+    Returns: An array like ``input``; complex if either is, whatever ``output`` is.
 
     Raises:
         ArgumentError: If a mode or an origin is impossible, or ``cval`` is complex and ``input`` is
             not.
         ShapeError: If axes do not fit.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.correlate(np.array([1.0, 2.0, 9.0, 4.0]), np.array([1.0, 0.0, -1.0]))
-        array([-1., -8., -2.,  5.])
+    Example: fg.scipy.ndimage.correlate(np.array([1.0, 2.0, 9.0, 4.0]), np.array([1.0, 0.0, -1.0]))
+        -> array([-1., -8., -2.,  5.])
     """
     return _along("correlate", input, weights, output, mode, cval, origin, axes, False)
 
@@ -215,13 +204,9 @@ def convolve(
 ) -> Any:
     """`correlate` with the weights backwards along every axis, as `scipy.ndimage.convolve`.
 
-    Args:
-        weights: Weights of the neighbours.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.convolve(np.array([1.0, 2.0, 9.0, 4.0]), np.array([1.0, 0.0, -1.0]))
-        array([ 1.,  8.,  2., -5.])
+    Args: weights: Weights of the neighbours.
+    Example: fg.scipy.ndimage.convolve(np.array([1.0, 2.0, 9.0, 4.0]), np.array([1.0, 0.0, -1.0]))
+        -> array([ 1.,  8.,  2., -5.])
     """
     return _along("convolve", input, weights, output, mode, cval, origin, axes, True)
 
@@ -289,12 +274,8 @@ def gaussian_filter1d(
         cval: What stands beyond the ends in mode "constant".
         truncate: At how many standard deviations the window ends.
         radius: Where it ends instead.
-
-    Returns:
-        An array like ``input``.
-
-    Raises:
-        ArgumentError: If ``order`` or ``radius`` is negative.
+    Returns: An array like ``input``.
+    Raises: ArgumentError: If ``order`` or ``radius`` is negative.
 
     Example:
         >>> import numpy as np
@@ -336,9 +317,7 @@ def gaussian_filter(
         truncate: At how many standard deviations windows end.
         radius: Where they end instead, likewise.
         axes: Axes to go along, all by default.
-
-    Returns:
-        An array like ``input``.
+    Returns: An array like ``input``.
 
     Example:
         >>> import numpy as np
@@ -372,10 +351,8 @@ def uniform_filter1d(
 ) -> Any:
     """Means of ``size`` neighbours along an axis, as `scipy.ndimage.uniform_filter1d`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.uniform_filter1d(np.array([1.0, 2.0, 9.0, 4.0]), 3)
-        array([1.33333333, 4.        , 5.        , 5.66666667])
+    Example: fg.scipy.ndimage.uniform_filter1d(np.array([1.0, 2.0, 9.0, 4.0]), 3)
+        -> array([1.33333333, 4.        , 5.        , 5.66666667])
     """
     if int(size) < 1:
         raise ArgumentError(f"uniform_filter1d: size must be positive, got {size}.")
@@ -404,9 +381,7 @@ def uniform_filter(
         cval: What stands beyond the ends in mode "constant".
         origin: By how much windows are shifted, likewise.
         axes: Axes to go along, all by default.
-
-    Returns:
-        An array like ``input``.
+    Returns: An array like ``input``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -475,9 +450,7 @@ def sobel(
         output: The dtype of the result; that of ``input`` by default.
         mode: As in `correlate1d`; one, or one for each axis.
         cval: What stands beyond the ends in mode "constant".
-
-    Returns:
-        An array like ``input``.
+    Returns: An array like ``input``.
 
     Example:
         >>> import numpy as np
@@ -511,9 +484,7 @@ def generic_laplace(
         extra_arguments: Passed on.
         extra_keywords: Passed on.
         axes: Axes to go along, all by default.
-
-    Returns:
-        An array like ``input``.
+    Returns: An array like ``input``.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -653,11 +624,8 @@ def gaussian_laplace(
         cval: Value outside of the array where ``mode`` is ``"constant"``.
         axes: The axes that are filtered; by default all.
         **kwargs: Further keywords for ``gaussian_filter``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.gaussian_laplace(np.array([1.0, 2.0, 9.0, 4.0]), 1.0)
-        array([ 1.85973702,  0.2608436 , -2.41804555,  0.29631293])
+    Example: fg.scipy.ndimage.gaussian_laplace(np.array([1.0, 2.0, 9.0, 4.0]), 1.0)
+        -> array([ 1.85973702,  0.2608436 , -2.41804555,  0.29631293])
     """
     return _of_gaussians(generic_laplace, 2, input, sigma, output, mode, cval, axes, kwargs)
 
@@ -685,11 +653,8 @@ def gaussian_gradient_magnitude(
         cval: Value outside of the array where ``mode`` is ``"constant"``.
         axes: The axes that are filtered; by default all.
         **kwargs: Further keywords for ``gaussian_filter``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.gaussian_gradient_magnitude(np.array([1.0, 2.0, 9.0, 4.0]), 1.0)
-        array([0.93136931, 2.2863095 , 0.91425433, 0.44068586])
+    Example: fg.scipy.ndimage.gaussian_gradient_magnitude(np.array([1.0, 2.0, 9.0, 4.0]), 1.0)
+        -> array([0.93136931, 2.2863095 , 0.91425433, 0.44068586])
     """
     generic = generic_gradient_magnitude
     return _of_gaussians(generic, 1, input, sigma, output, mode, cval, axes, kwargs)

@@ -57,14 +57,9 @@ def fourier_gaussian(
             that `rfftn` transformed.
         axis: The axis of that transform.
         output: The dtype of the result.
-
-    Returns:
-        An array like ``input``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.fourier_gaussian(np.ones(4), 1.0)
-        array([1.        , 0.29121293, 0.00719188, 0.29121293])
+    Returns: An array like ``input``.
+    Example: fg.scipy.ndimage.fourier_gaussian(np.ones(4), 1.0)
+        -> array([1.        , 0.29121293, 0.00719188, 0.29121293])
     """
     return _multiplied(
         "fourier_gaussian", input, sigma, n, axis, output,
@@ -77,10 +72,8 @@ def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: 
 
     The other arguments are those of `fourier_gaussian`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.fourier_uniform(np.ones(4), 2.0).round(6)
-        array([1.     , 0.63662, 0.     , 0.63662])
+    Example: fg.scipy.ndimage.fourier_uniform(np.ones(4), 2.0).round(6)
+        -> array([1.     , 0.63662, 0.     , 0.63662])
     """
     return _multiplied(
         "fourier_uniform", input, size, n, axis, output, lambda s, f: fnp.sinc(s * f)
@@ -92,13 +85,9 @@ def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: A
 
     The other arguments are those of `fourier_gaussian`. The result is complex.
 
-    Args:
-        shift: By how many elements.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.fourier_shift(np.ones(4), 1.0).round(6)
-        array([ 1.+0.j,  0.-1.j, -1.+0.j,  0.+1.j])
+    Args: shift: By how many elements.
+    Example: fg.scipy.ndimage.fourier_shift(np.ones(4), 1.0).round(6)
+        -> array([ 1.+0.j,  0.-1.j, -1.+0.j,  0.+1.j])
     """
     (x,) = floating("fourier_shift", input)
     x = fnp.astype(x, complex_dtype(aval_of(x).dtype))

@@ -193,9 +193,7 @@ def shift(
         mode: As in `map_coordinates`.
         cval: As in `map_coordinates`.
         prefilter: As in `map_coordinates`.
-
-    Returns:
-        An array like ``input``.
+    Returns: An array like ``input``.
 
     Example:
         >>> import numpy as np
@@ -234,9 +232,7 @@ def zoom(
         cval: As in `map_coordinates`.
         prefilter: As in `map_coordinates`.
         grid_mode: Whether distances are measured from the borders of elements, not their middles.
-
-    Returns:
-        An array of lengths ``round(n * zoom)``.
+    Returns: An array of lengths ``round(n * zoom)``.
 
     Example:
         >>> import numpy as np
@@ -285,12 +281,8 @@ def affine_transform(
         mode: As in `map_coordinates`.
         cval: As in `map_coordinates`.
         prefilter: As in `map_coordinates`.
-
-    Returns:
-        An array of the shape ``output_shape``.
-
-    Raises:
-        ShapeError: If the matrix does not fit.
+    Returns: An array of the shape ``output_shape``.
+    Raises: ShapeError: If the matrix does not fit.
 
     Example:
         >>> import numpy as np
@@ -351,12 +343,8 @@ def rotate(
         mode: As in `map_coordinates`.
         cval: As in `map_coordinates`.
         prefilter: As in `map_coordinates`.
-
-    Returns:
-        The rotated array.
-
-    Raises:
-        ArgumentError: If there are not two axes.
+    Returns: The rotated array.
+    Raises: ArgumentError: If there are not two axes.
 
     Example:
         >>> import numpy as np, funcgrad as fg

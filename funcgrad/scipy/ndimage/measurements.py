@@ -63,9 +63,7 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
         input: Array.
         labels: Integers that broadcast to it, which may be traced: regions have one number each.
         index: Known numbers of regions; by default all with positive numbers together.
-
-    Returns:
-        A value for each of ``index``, floating.
+    Returns: A value for each of ``index``, floating.
 
     Example:
         >>> import numpy as np
@@ -83,10 +81,7 @@ def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
 
     As `scipy.ndimage.sum`, an older name of `sum_labels`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.sum(np.array([1.0, 2.0, 9.0, 4.0]))
-        np.float64(16.0)
+    Example: fg.scipy.ndimage.sum(np.array([1.0, 2.0, 9.0, 4.0])) -> np.float64(16.0)
     """
     return sum_labels(input, labels, index)
 
@@ -94,10 +89,7 @@ def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
 def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Means of regions, as `scipy.ndimage.mean`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.mean(np.array([1.0, 2.0, 9.0, 4.0]))
-        np.float64(4.0)
+    Example: fg.scipy.ndimage.mean(np.array([1.0, 2.0, 9.0, 4.0])) -> np.float64(4.0)
     """
     (x,) = floating("mean", input)
     regions = _Regions(x, labels, index)
@@ -107,10 +99,7 @@ def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
 def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Variances of regions, as `scipy.ndimage.variance`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.variance(np.array([1.0, 2.0, 9.0, 4.0]))
-        np.float64(9.5)
+    Example: fg.scipy.ndimage.variance(np.array([1.0, 2.0, 9.0, 4.0])) -> np.float64(9.5)
     """
     (x,) = floating("variance", input)
     regions = _Regions(x, labels, index)
@@ -125,10 +114,8 @@ def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any
 
     As `scipy.ndimage.standard_deviation`; arguments as of `sum_labels`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.standard_deviation(np.array([1.0, 2.0, 9.0, 4.0]))
-        np.float64(3.082207001484488)
+    Example: fg.scipy.ndimage.standard_deviation(np.array([1.0, 2.0, 9.0, 4.0]))
+        -> np.float64(3.082207001484488)
     """
     return fnp.sqrt(variance(input, labels, index))
 
@@ -144,10 +131,7 @@ def _extreme(function: Any, name: str, input: Any, labels: Any, index: Any) -> A
 def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Greatest elements of regions, 0 of empty ones, as `scipy.ndimage.maximum`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.maximum(np.array([1.0, 2.0, 9.0, 4.0]))
-        np.float64(9.0)
+    Example: fg.scipy.ndimage.maximum(np.array([1.0, 2.0, 9.0, 4.0])) -> np.float64(9.0)
     """
     return _extreme(ops.segment_max, "maximum", input, labels, index)
 
@@ -155,10 +139,7 @@ def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
 def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Least elements of regions, 0 of empty ones, as `scipy.ndimage.minimum`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.minimum(np.array([1.0, 2.0, 9.0, 4.0]))
-        np.float64(1.0)
+    Example: fg.scipy.ndimage.minimum(np.array([1.0, 2.0, 9.0, 4.0])) -> np.float64(1.0)
     """
     return _extreme(ops.segment_min, "minimum", input, labels, index)
 
@@ -169,9 +150,7 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     Args:
         labels: As in `sum_labels`.
         index: As in `sum_labels`.
-
-    Returns:
-        A tuple of coordinates; a list of tuples where ``index`` is a sequence.
+    Returns: A tuple of coordinates; a list of tuples where ``index`` is a sequence.
 
     Example:
         >>> import numpy as np

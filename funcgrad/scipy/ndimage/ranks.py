@@ -188,11 +188,8 @@ def rank_filter(
     Args:
         rank: Which of the sorted neighbours, counted from 0, or from the end if negative.
         footprint: Mask of the neighbours that count.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.rank_filter(np.array([1.0, 2.0, 9.0, 4.0]), 0, size=3)
-        array([1., 1., 2., 4.])
+    Example: fg.scipy.ndimage.rank_filter(np.array([1.0, 2.0, 9.0, 4.0]), 0, size=3)
+        -> array([1., 1., 2., 4.])
     """
     choose = _of_rank(lambda n: int(rank))
     return _chosen("rank_filter", choose, input, size, footprint, output, mode, cval, origin, axes)
@@ -217,11 +214,8 @@ def percentile_filter(
     Args:
         percentile: Which percentile of the neighbours.
         footprint: Mask of the neighbours that count.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.percentile_filter(np.array([1.0, 2.0, 9.0, 4.0]), 50, size=3)
-        array([1., 2., 4., 4.])
+    Example: fg.scipy.ndimage.percentile_filter(np.array([1.0, 2.0, 9.0, 4.0]), 50, size=3)
+        -> array([1., 2., 4., 4.])
     """
     share = float(percentile)
     share = share + 100 if share < 0 else share

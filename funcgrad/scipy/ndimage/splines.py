@@ -59,8 +59,7 @@ EXTENSIONS = {
 def check_order(function: str, order: Any) -> int:
     """A known order of splines.
 
-    Raises:
-        ArgumentError: If it is not from 0 to 5.
+    Raises: ArgumentError: If it is not from 0 to 5.
     """
     if not isinstance(order, int | np.integer) or not 0 <= order <= 5:
         raise ArgumentError(f"{function}: order must be an integer from 0 to 5, got {order!r}.")
@@ -70,8 +69,7 @@ def check_order(function: str, order: Any) -> int:
 def extension_of(function: str, mode: str) -> str:
     """How coefficients go on in a mode.
 
-    Raises:
-        ArgumentError: If there is no such mode.
+    Raises: ArgumentError: If there is no such mode.
     """
     if mode not in EXTENSIONS:
         known = ", ".join(map(repr, EXTENSIONS))
@@ -181,17 +179,10 @@ def spline_filter1d(
         axis: The axis of the lines.
         output: The dtype of the result; complex where ``input`` is.
         mode: How lines go on beyond their ends, as in `map_coordinates`.
-
-    Returns:
-        An array like ``input``.
-
-    Raises:
-        ArgumentError: If the order or the mode is another one.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.spline_filter1d(np.array([1.0, 2.0, 9.0, 4.0]))
-        array([ 2., -1., 14., -1.])
+    Returns: An array like ``input``.
+    Raises: ArgumentError: If the order or the mode is another one.
+    Example: fg.scipy.ndimage.spline_filter1d(np.array([1.0, 2.0, 9.0, 4.0]))
+        -> array([ 2., -1., 14., -1.])
     """
     x, dtype = summand("spline_filter1d", input, output)
     place = line_axis(x, axis, "spline_filter1d")
@@ -205,13 +196,9 @@ def spline_filter(
 ) -> Any:
     """`spline_filter1d` along all axes, as `scipy.ndimage.spline_filter`.
 
-    Args:
-        order: Order of the spline.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.spline_filter(np.array([1.0, 2.0, 9.0, 4.0]))
-        array([ 2., -1., 14., -1.])
+    Args: order: Order of the spline.
+    Example: fg.scipy.ndimage.spline_filter(np.array([1.0, 2.0, 9.0, 4.0]))
+        -> array([ 2., -1., 14., -1.])
     """
     x, dtype = summand("spline_filter", input, output)
     order, extension = check_order("spline_filter", order), extension_of("spline_filter", mode)

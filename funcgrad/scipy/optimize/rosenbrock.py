@@ -13,11 +13,8 @@ def rosen(x: Any) -> Any:
 
     As `scipy.optimize.rosen`.
 
-    Args:
-        x: Points along the first axis.
-
-    Returns:
-        The value.
+    Args: x: Points along the first axis.
+    Returns: The value.
 
     Example:
         >>> import numpy as np
@@ -32,16 +29,9 @@ def rosen(x: Any) -> Any:
 def rosen_der(x: Any) -> Any:
     """Gradient of `rosen`, as `scipy.optimize.rosen_der`.
 
-    Args:
-        x: Vector.
-
-    Returns:
-        The gradient.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.optimize.rosen_der(np.array([1.0, 2.0]))
-        array([-400.,  200.])
+    Args: x: Vector.
+    Returns: The gradient.
+    Example: fg.scipy.optimize.rosen_der(np.array([1.0, 2.0])) -> array([-400.,  200.])
     """
     x = fnp.asarray(as_value(x, "rosen_der"))
     rises = 200 * (x[1:] - x[:-1] ** 2)
@@ -53,11 +43,8 @@ def rosen_der(x: Any) -> Any:
 def rosen_hess(x: Any) -> Any:
     """Hessian of `rosen`, as `scipy.optimize.rosen_hess`.
 
-    Args:
-        x: Vector.
-
-    Returns:
-        The matrix.
+    Args: x: Vector.
+    Returns: The matrix.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -79,13 +66,8 @@ def rosen_hess_prod(x: Any, p: Any) -> Any:
     Args:
         x: Vector.
         p: Vector.
-
-    Returns:
-        The product.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.optimize.rosen_hess_prod(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
-        array([ 402., -400.])
+    Returns: The product.
+    Example: fg.scipy.optimize.rosen_hess_prod(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+        -> array([ 402., -400.])
     """
     return rosen_hess(x) @ fnp.asarray(as_value(p, "rosen_hess_prod"))

@@ -257,9 +257,7 @@ def brent(
         full_output: Whether the result has the minimal value and the numbers of iterations and
             of calls as well.
         maxiter: The most iterations.
-
-    Returns:
-        The minimum, or a tuple of four.
+    Returns: The minimum, or a tuple of four.
 
     Example:
         >>> import funcgrad as fg
@@ -294,9 +292,7 @@ def fminbound(
         full_output: Whether the result has the minimal value, a number that is 0 for success, and
             the number of calls as well.
         disp: Accepted for SciPy's signature.
-
-    Returns:
-        The minimum, or a tuple of four.
+    Returns: The minimum, or a tuple of four.
 
     Example:
         >>> import numpy as np

@@ -37,10 +37,8 @@ class RootResults(Result):
 
     They are ``root``, ``iterations``, ``function_calls``, ``converged``, ``flag`` and ``method``.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.scipy.optimize.root_scalar(lambda x: x**2 - 2, bracket=(0.0, 2.0)).root
-        np.float64(1.4142135623731364)
+    Example: fg.scipy.optimize.root_scalar(lambda x: x**2 - 2, bracket=(0.0, 2.0)).root
+        -> np.float64(1.4142135623731364)
     """
 
     @property
@@ -333,12 +331,8 @@ def newton(
         rtol: Relative tolerance of the root.
         full_output: Whether a pair of the root and `RootResults` is returned.
         disp: Whether failure to converge is an error, where that is known.
-
-    Returns:
-        The root, of the shape of ``x0``.
-
-    Raises:
-        RuntimeError: If it is known not to have converged.
+    Returns: The root, of the shape of ``x0``.
+    Raises: RuntimeError: If it is known not to have converged.
 
     Example:
         >>> import funcgrad as fg
@@ -399,12 +393,8 @@ def root_scalar(
         rtol: Relative tolerance.
         maxiter: The most iterations.
         options: Further options, of these names.
-
-    Returns:
-        `RootResults`, whose ``root`` is differentiable.
-
-    Raises:
-        ArgumentError: If there is neither a bracket nor a point, or the method is not known.
+    Returns: `RootResults`, whose ``root`` is differentiable.
+    Raises: ArgumentError: If there is neither a bracket nor a point, or the method is not known.
 
     Example:
         >>> from funcgrad.scipy.optimize import root_scalar
@@ -453,12 +443,8 @@ def fixed_point(
         xtol: Relative tolerance.
         maxiter: The most iterations.
         method: ``"del2"``, with Aitken's acceleration, or ``"iteration"``.
-
-    Returns:
-        The fixed point, of the shape of ``x0``.
-
-    Raises:
-        RuntimeError: If it is known not to have converged.
+    Returns: The fixed point, of the shape of ``x0``.
+    Raises: RuntimeError: If it is known not to have converged.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -152,9 +152,7 @@ def levenberg_marquardt(
         xtol: Of the relative size of steps.
         gtol: Of the largest element of the gradient.
         max_nfev: The most evaluations; by default 100 for each unknown, at most 1,000.
-
-    Raises:
-        ArgumentError: If residuals are not finite at the first point.
+    Raises: ArgumentError: If residuals are not finite at the first point.
     """
     tolerances = [0.0 if t is None else t for t in (ftol, xtol, gtol)]
     limit = min(100 * start.size, 1000) if max_nfev is None else max_nfev
@@ -209,8 +207,7 @@ _MESSAGES = {
 class Squares:
     """How the entries of ``J^T J`` follow from those of ``J``.
 
-    Args:
-        pattern: Where ``J`` has entries.
+    Args: pattern: Where ``J`` has entries.
     """
 
     def __init__(self, pattern: Pattern) -> None:
@@ -245,8 +242,7 @@ class _NormalEquations:
     factors. In others conjugate gradients are tried. If they take too long, matrices are factored
     from there on, unless factors would be filled.
 
-    Args:
-        pattern: Where ``J`` has entries.
+    Args: pattern: Where ``J`` has entries.
     """
 
     def __init__(self, pattern: Pattern) -> None:
@@ -350,8 +346,7 @@ class TracedNormalEquations:
     They are solved in a band, or by elimination, where factors are not filled; others by conjugate
     gradients in a loop.
 
-    Args:
-        pattern: Where ``J`` has entries.
+    Args: pattern: Where ``J`` has entries.
     """
 
     def __init__(self, pattern: Pattern) -> None:

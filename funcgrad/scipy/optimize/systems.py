@@ -192,9 +192,7 @@ def fsolve(
         epsfcn: Without effect.
         factor: Without effect.
         diag: Without effect.
-
-    Returns:
-        The root.
+    Returns: The root.
 
     Example:
         >>> import numpy as np
@@ -268,9 +266,7 @@ def least_squares(
         A result with SciPy's fields ``x``, ``cost``, ``fun``, ``jac``, ``grad``, ``success``, and
         what else SciPy's method says. If the Jacobian is sparse, so is ``jac``, and ``sparsity``, a
         `funcgrad.sparsity.Coloring`, tells its pattern.
-
-    Raises:
-        ArgumentError: If there are bounds or a loss, and values are traced.
+    Raises: ArgumentError: If there are bounds or a loss, and values are traced.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -432,12 +428,8 @@ def curve_fit(
         full_output: As SciPy's.
         nan_policy: As SciPy's.
         **kwargs: As SciPy's.
-
-    Returns:
-        Parameters and their covariance.
-
-    Raises:
-        ArgumentError: If a value is traced.
+    Returns: Parameters and their covariance.
+    Raises: ArgumentError: If a value is traced.
 
     Example:
         >>> import numpy as np
@@ -510,9 +502,7 @@ def minimize(
     Returns:
         A result with the fields ``x``, ``fun``, ``jac``, ``success``, ``nit``, ``nfev``, and what
         else SciPy's method says.
-
-    Raises:
-        ArgumentError: If another method is wanted for traced values.
+    Raises: ArgumentError: If another method is wanted for traced values.
 
     Example:
         >>> import numpy as np, funcgrad as fg

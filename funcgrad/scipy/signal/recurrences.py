@@ -56,12 +56,8 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
         axis: The axis along which they are filtered.
         zi: The state to begin with, as ``x`` with ``max(len(a), len(b)) - 1`` elements along
             ``axis``, or one that broadcasts to it; zeros if it is None.
-
-    Returns:
-        The filtered samples; with ``zi`` a pair, of them and of the final state.
-
-    Raises:
-        ShapeError: If coefficients are no vectors, or the state does not fit.
+    Returns: The filtered samples; with ``zi`` a pair, of them and of the final state.
+    Raises: ShapeError: If coefficients are no vectors, or the state does not fit.
 
     Example:
         >>> import numpy as np
@@ -118,9 +114,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     Args:
         b: Coefficients of the numerator.
         a: Coefficients of the denominator.
-
-    Returns:
-        A vector, to be multiplied by the first sample.
+    Returns: A vector, to be multiplied by the first sample.
 
     Example:
         >>> from funcgrad.scipy import signal
@@ -144,9 +138,7 @@ def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
         a: Coefficients of the denominator.
         y: Outputs before, the last one first; zeros follow.
         x: Inputs before, likewise; zeros by default.
-
-    Returns:
-        The state, for `lfilter`.
+    Returns: The state, for `lfilter`.
 
     Example:
         >>> from funcgrad.scipy import signal
@@ -186,12 +178,8 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
         x: Samples.
         axis: The axis along which they are filtered.
         zi: States to begin with: ``(sections, ...)`` with 2 elements along ``axis`` of ``x``.
-
-    Returns:
-        The filtered samples; with ``zi`` a pair, of them and of the final states.
-
-    Raises:
-        ShapeError: If ``sos`` or the states do not fit.
+    Returns: The filtered samples; with ``zi`` a pair, of them and of the final states.
+    Raises: ShapeError: If ``sos`` or the states do not fit.
 
     Example:
         >>> import numpy as np
@@ -222,16 +210,10 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 def sosfilt_zi(sos: Any) -> Any:
     """States in which the response to a step is constant, as `scipy.signal.sosfilt_zi`.
 
-    Args:
-        sos: ``(sections, 6)``.
-
-    Returns:
-        ``(sections, 2)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.signal.sosfilt_zi(np.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]]))
-        array([[1., 0.]])
+    Args: sos: ``(sections, 6)``.
+    Returns: ``(sections, 2)``.
+    Example: fg.scipy.signal.sosfilt_zi(np.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]]))
+        -> array([[1., 0.]])
     """
     (sos,) = _sections("sosfilt_zi", sos)
     states: list[Any] = []
@@ -292,9 +274,7 @@ def filtfilt(
         padlen: By how many samples; three times the number of coefficients by default.
         method: ``"pad"``. Gustafsson's method is not here.
         irlen: Of Gustafsson's method.
-
-    Returns:
-        The filtered samples.
+    Returns: The filtered samples.
 
     Raises:
         ArgumentError: If ``method`` or ``padtype`` are others.
@@ -331,12 +311,8 @@ def sosfiltfilt(
         axis: The axis along which they are filtered.
         padtype: As in `filtfilt`.
         padlen: By how many samples lines are extended.
-
-    Returns:
-        The filtered samples.
-
-    Raises:
-        ShapeError: If lines are shorter than their extension.
+    Returns: The filtered samples.
+    Raises: ShapeError: If lines are shorter than their extension.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -374,12 +350,8 @@ def dlsim(system: Any, u: Any, t: Any = None, x0: Any = None) -> Any:
         u: Inputs, ``(steps, inputs)``, or ``(steps,)`` of one.
         t: None: the inputs are those at multiples of ``dt``.
         x0: The state to begin with; zeros by default.
-
-    Returns:
-        Times, outputs ``(steps, outputs)`` and states ``(steps, n)``.
-
-    Raises:
-        ArgumentError: If ``system`` is something else, or ``t`` is given.
+    Returns: Times, outputs ``(steps, outputs)`` and states ``(steps, n)``.
+    Raises: ArgumentError: If ``system`` is something else, or ``t`` is given.
 
     Example:
         >>> import numpy as np

@@ -59,9 +59,7 @@ def upfirdn(
         axis: The axis along which they are a line.
         mode: What stands beyond the ends: "constant", "symmetric", "reflect", "wrap" or "edge".
         cval: What stands there in mode "constant".
-
-    Returns:
-        An array like ``x``, of another length along ``axis``.
+    Returns: An array like ``x``, of another length along ``axis``.
 
     Raises:
         ShapeError: If ``h`` is no vector.
@@ -133,9 +131,7 @@ def resample_poly(
         padtype: What stands beyond the ends, as in `upfirdn`; or "mean", "median", "minimum" or
             "maximum" of the line.
         cval: What stands there in mode "constant".
-
-    Returns:
-        An array like ``x``, of ``ceil(n * up / down)`` elements along ``axis``.
+    Returns: An array like ``x``, of ``ceil(n * up / down)`` elements along ``axis``.
 
     Raises:
         ArgumentError: If rates or ``padtype`` are others.
@@ -201,12 +197,8 @@ def decimate(
         ftype: "iir" for Chebyshev's filter, "fir" for a Hamming window, or a `dlti`.
         axis: The axis along which they are a line.
         zero_phase: Whether the filter shifts no phase.
-
-    Returns:
-        An array like ``x``, of ``ceil(n / q)`` elements along ``axis``.
-
-    Raises:
-        ArgumentError: If ``ftype`` is another one.
+    Returns: An array like ``x``, of ``ceil(n / q)`` elements along ``axis``.
+    Raises: ArgumentError: If ``ftype`` is another one.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -363,12 +355,8 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
     Args:
         x: Real samples.
         N: Length of the transform; that of ``x`` by default.
-
-    Returns:
-        A complex array, of ``N`` elements along ``axis``.
-
-    Raises:
-        ArgumentError: If ``x`` is complex or there are no samples.
+    Returns: A complex array, of ``N`` elements along ``axis``.
+    Raises: ArgumentError: If ``x`` is complex or there are no samples.
 
     Example:
         >>> import numpy as np
@@ -393,12 +381,8 @@ def hilbert2(x: Any, N: Any = None, axes: Sequence[int] = (-2, -1)) -> Any:
         x: Real array.
         N: Lengths of the transforms, one or two; those of ``x`` by default.
         axes: The two axes.
-
-    Returns:
-        A complex array.
-
-    Raises:
-        ArgumentError: If ``x`` is complex or lengths are not positive.
+    Returns: A complex array.
+    Raises: ArgumentError: If ``x`` is complex or lengths are not positive.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -450,9 +434,7 @@ def envelope(
 
     Returns:
         The magnitudes; unless ``residual`` is None, they and the residual along a new first axis.
-
-    Raises:
-        ArgumentError: If the band or options are impossible.
+    Raises: ArgumentError: If the band or options are impossible.
 
     Example:
         >>> import numpy as np

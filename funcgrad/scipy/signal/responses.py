@@ -71,9 +71,7 @@ def freqz(
         plot: Called with both results.
         fs: Frequency of the samples.
         include_nyquist: Whether the last of the frequencies is half of that.
-
-    Returns:
-        Frequencies and the response there, complex.
+    Returns: Frequencies and the response there, complex.
 
     Example:
         >>> import numpy as np
@@ -99,9 +97,7 @@ def freqz_sos(sos: Any, worN: Any = 512, whole: bool = False, fs: Any = _TURN) -
         sos: ``(sections, 6)``.
         worN: As in `freqz`.
         whole: As in `freqz`.
-
-    Returns:
-        Frequencies and the response there, complex.
+    Returns: Frequencies and the response there, complex.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -135,11 +131,8 @@ def freqz_zpk(
         worN: The frequencies, or their number.
         whole: Whether frequencies go round the whole circle.
         fs: Frequency of the samples.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.scipy.signal.freqz_zpk([], [0.5], 1.0, worN=3)[1].round(6)
-        array([ 2.      +0.j      ,  0.      -1.154701j, -0.571429-0.494872j])
+    Example: fg.scipy.signal.freqz_zpk([], [0.5], 1.0, worN=3)[1].round(6)
+        -> array([ 2.      +0.j      ,  0.      -1.154701j, -0.571429-0.494872j])
     """
     w = _angles("freqz_zpk", worN, whole, fs)
     return w * (fs / _TURN), _of_roots(fnp.exp(1j * w), z, p, k)
@@ -167,14 +160,9 @@ def freqs(
         a: Coefficients of the denominator.
         worN: Angular frequencies; or how many, which are found from known coefficients.
         plot: Called with both results.
-
-    Returns:
-        Frequencies and the response there, complex.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.scipy.signal.freqs([1.0], [1.0, 1.0], worN=[0.0, 1.0])[1]
-        array([1. +0.j , 0.5-0.5j])
+    Returns: Frequencies and the response there, complex.
+    Example: fg.scipy.signal.freqs([1.0], [1.0, 1.0], worN=[0.0, 1.0])[1]
+        -> array([1. +0.j , 0.5-0.5j])
     """
     w = _frequencies_of(worN, lambda n: scipy.signal.findfreqs(b, a, n))
     b, a = floating("freqs", b, a)
@@ -192,11 +180,8 @@ def freqs_zpk(z: Any, p: Any, k: Any, worN: Any = 200) -> tuple[Any, Any]:
         p: Poles.
         k: Gain.
         worN: The frequencies, or their number.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.scipy.signal.freqs_zpk([], [-1.0], 1.0, worN=[0.0, 1.0])[1]
-        array([1. +0.j , 0.5-0.5j])
+    Example: fg.scipy.signal.freqs_zpk([], [-1.0], 1.0, worN=[0.0, 1.0])[1]
+        -> array([1. +0.j , 0.5-0.5j])
     """
     w = _frequencies_of(worN, lambda n: scipy.signal.findfreqs(z, p, n, kind="zp"))
     return w, _of_roots(1j * w, z, p, k)
@@ -210,9 +195,7 @@ def group_delay(system: Any, w: Any = 512, whole: bool = False, fs: Any = _TURN)
         w: How many frequencies, or which.
         whole: Whether they go around the whole circle.
         fs: Frequency of the samples.
-
-    Returns:
-        Frequencies and delays; 0 where the delay is singular.
+    Returns: Frequencies and delays; 0 where the delay is singular.
 
     Example:
         >>> from funcgrad.scipy import signal
@@ -242,9 +225,7 @@ def czt(x: Any, m: int | None = None, w: Any = None, a: Any = 1 + 0j, *, axis: i
         w: Ratio of neighbouring points; by default they go once around the circle.
         a: The first point.
         axis: The axis along which samples are a line.
-
-    Returns:
-        A complex array, of ``m`` elements along ``axis``.
+    Returns: A complex array, of ``m`` elements along ``axis``.
 
     Reference:
         L. I. Bluestein, A linear filtering approach to the computation of the discrete Fourier
@@ -291,14 +272,9 @@ def zoom_fft(
         fs: Frequency of the samples.
         endpoint: Whether the upper end is one of them.
         axis: The axis along which samples are a line.
-
-    Returns:
-        A complex array, of ``m`` elements along ``axis``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.signal.zoom_fft(np.array([1.0, 2.0, 3.0, 4.0]), [0.0, 1.0], m=2).round(6)
-        array([10.+0.j, -2.+2.j])
+    Returns: A complex array, of ``m`` elements along ``axis``.
+    Example: fg.scipy.signal.zoom_fft(np.array([1.0, 2.0, 3.0, 4.0]), [0.0, 1.0], m=2).round(6)
+        -> array([10.+0.j, -2.+2.j])
     """
     (x,) = floating("zoom_fft", x)
     n = shape_of(x)[line_axis(x, axis, "zoom_fft")]
@@ -333,9 +309,7 @@ def lombscargle(
         normalize: False or "power", True or "normalize" (from 0 to 1), or "amplitude" (complex).
         weights: Of the samples; equal by default.
         floating_mean: Whether a constant is fitted with each wave.
-
-    Returns:
-        A value for every frequency.
+    Returns: A value for every frequency.
 
     Raises:
         ArgumentError: If ``normalize`` is another one.
@@ -404,9 +378,7 @@ def vectorstrength(events: Any, period: Any) -> tuple[Any, Any]:
     Args:
         events: Times, a vector.
         period: A period, or a vector of them.
-
-    Returns:
-        Strengths from 0 to 1 and phases, like ``period``.
+    Returns: Strengths from 0 to 1 and phases, like ``period``.
 
     Example:
         >>> import numpy as np

@@ -53,9 +53,7 @@ def convolve(
         method: ``"direct"`` for sums, ``"fft"`` for `fftconvolve`, ``"auto"`` for what
             `choose_conv_method` thinks is faster.
         precision: Accepted for JAX's signature.
-
-    Returns:
-        The sums, in the dtype that both promote to.
+    Returns: The sums, in the dtype that both promote to.
 
     Raises:
         ShapeError: If numbers of axes differ, or in mode "valid" neither array contains the other.
@@ -80,9 +78,7 @@ def correlate(
         mode: As in `convolve`.
         method: As in `convolve`.
         precision: Accepted for JAX's signature.
-
-    Returns:
-        The sums, in the dtype that both promote to.
+    Returns: The sums, in the dtype that both promote to.
 
     Example:
         >>> import numpy as np
@@ -99,9 +95,7 @@ def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = 
     Args:
         in2: Array.
         measure: Must be False: nothing is run to measure it.
-
-    Returns:
-        The method; ``"direct"`` for integers, which stay exact.
+    Returns: The method; ``"direct"`` for integers, which stay exact.
 
     Example:
         >>> import numpy as np
@@ -160,12 +154,8 @@ def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> An
         in2: Array of as many axes.
         mode: As in `convolve`.
         axes: Axes to convolve along, all by default; along others lengths are equal, or 1.
-
-    Returns:
-        The sums, floating or complex; without elements if one of both has none.
-
-    Raises:
-        ShapeError: If numbers of axes differ or lengths do not fit.
+    Returns: The sums, floating or complex; without elements if one of both has none.
+    Raises: ShapeError: If numbers of axes differ or lengths do not fit.
 
     Example:
         >>> import numpy as np
@@ -222,11 +212,8 @@ def oaconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Any
         in2: Second array, of as many axes.
         mode: ``"full"``, ``"valid"`` or ``"same"``: which part is returned.
         axes: The axes along which to convolve; by default all.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.signal.oaconvolve(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-        array([ 3., 10.,  8.])
+    Example: fg.scipy.signal.oaconvolve(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+        -> array([ 3., 10.,  8.])
     """
     return fftconvolve(in1, in2, mode, axes)
 
@@ -237,12 +224,8 @@ def deconvolve(signal: Any, divisor: Any) -> tuple[Any, Any]:
     Args:
         signal: Vector.
         divisor: Vector, whose first element is not 0.
-
-    Returns:
-        The quotient and the remainder, ``signal = convolve(divisor, quotient) + remainder``.
-
-    Raises:
-        ShapeError: If one is no vector.
+    Returns: The quotient and the remainder, ``signal = convolve(divisor, quotient) + remainder``.
+    Raises: ShapeError: If one is no vector.
 
     Example:
         >>> import numpy as np
@@ -281,12 +264,8 @@ def convolve2d(
         boundary: What stands beyond the ends of ``in1``: ``"fill"``, ``"wrap"`` or ``"symm"``.
         fillvalue: What it is filled with.
         precision: Accepted for JAX's signature.
-
-    Returns:
-        The sums, in the dtype that both promote to.
-
-    Raises:
-        ShapeError: If one is no matrix, or in mode "valid" neither contains the other.
+    Returns: The sums, in the dtype that both promote to.
+    Raises: ShapeError: If one is no matrix, or in mode "valid" neither contains the other.
 
     Example:
         >>> import numpy as np
@@ -315,9 +294,7 @@ def correlate2d(
         boundary: As in `convolve2d`.
         fillvalue: As in `convolve2d`.
         precision: Accepted for JAX's signature.
-
-    Returns:
-        The sums, in the dtype that both promote to.
+    Returns: The sums, in the dtype that both promote to.
 
     Example:
         >>> import numpy as np, funcgrad as fg

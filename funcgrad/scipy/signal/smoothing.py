@@ -36,12 +36,8 @@ def detrend(
         type: "linear" or "constant" (also "l", "c").
         bp: Where pieces begin, each of which has a line of its own; known integers.
         overwrite_data: Accepted for SciPy's signature.
-
-    Returns:
-        An array like ``data``.
-
-    Raises:
-        ArgumentError: If ``type`` is another one, or pieces begin beyond the end.
+    Returns: An array like ``data``.
+    Raises: ArgumentError: If ``type`` is another one, or pieces begin beyond the end.
 
     Example:
         >>> import numpy as np
@@ -95,12 +91,8 @@ def savgol_filter(
         mode: "interp" for polynomials of the first and last window at both ends; otherwise what
             stands beyond the ends, as in `scipy.ndimage`.
         cval: What stands there in mode "constant".
-
-    Returns:
-        An array like ``x``.
-
-    Raises:
-        ArgumentError: If in mode "interp" windows are longer than the line.
+    Returns: An array like ``x``.
+    Raises: ArgumentError: If in mode "interp" windows are longer than the line.
 
     Example:
         >>> import numpy as np
@@ -162,17 +154,10 @@ def order_filter(a: Any, domain: Any, rank: int) -> Any:
         a: Array.
         domain: Known array of as many axes, of odd lengths; elements that are not 0 choose.
         rank: 0 for the least.
-
-    Returns:
-        An array like ``a``. Its derivative is that of the neighbour it took.
-
-    Raises:
-        ArgumentError: If lengths of the domain are even.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.signal.order_filter(np.array([1.0, 5.0, 2.0, 4.0]), np.ones(3), 1)
-        array([1., 2., 4., 2.])
+    Returns: An array like ``a``. Its derivative is that of the neighbour it took.
+    Raises: ArgumentError: If lengths of the domain are even.
+    Example: fg.scipy.signal.order_filter(np.array([1.0, 5.0, 2.0, 4.0]), np.ones(3), 1)
+        -> array([1., 2., 4., 2.])
     """
     x = strong(as_value(a, "order_filter"))
     footprint = np.asarray(domain) != 0
@@ -191,12 +176,8 @@ def medfilt(volume: Any, kernel_size: int | Sequence[int] | None = None) -> Any:
     Args:
         volume: Array.
         kernel_size: Odd lengths of windows, 3 by default.
-
-    Returns:
-        An array like ``volume``. Its derivative is that of the neighbour it took.
-
-    Raises:
-        ArgumentError: If lengths are even.
+    Returns: An array like ``volume``. Its derivative is that of the neighbour it took.
+    Raises: ArgumentError: If lengths are even.
 
     Example:
         >>> import numpy as np
@@ -236,9 +217,7 @@ def wiener(im: Any, mysize: int | Sequence[int] | None = None, noise: Any = None
         im: Array.
         mysize: Lengths of windows, 3 by default.
         noise: Power of the noise; by default the mean of the variances of all windows.
-
-    Returns:
-        An array like ``im``, floating.
+    Returns: An array like ``im``, floating.
 
     Example:
         >>> import numpy as np
@@ -277,9 +256,7 @@ def whittaker_henderson(
             nothing of the signal in the equations.
         order: The order of the differences, at least 1.
         weights: How much each sample counts, ``(n,)``; those of weight 0 may be nan.
-
-    Returns:
-        A result with ``x``, the smoothed samples, and ``lamb``.
+    Returns: A result with ``x``, the smoothed samples, and ``lamb``.
 
     Raises:
         ArgumentError: If ``lamb`` is no number or negative, or ``order`` is less than 1. SciPy

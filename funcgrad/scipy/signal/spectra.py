@@ -149,9 +149,7 @@ def stft(
 
     Returns:
         Frequencies, times, and the transforms: frequencies along ``axis``, times along the last.
-
-    Raises:
-        ArgumentError: If lengths or options are impossible.
+    Raises: ArgumentError: If lengths or options are impossible.
 
     Example:
         >>> import numpy as np
@@ -256,12 +254,8 @@ def istft(
         time_axis: Which axis counts segments.
         freq_axis: Which axis counts frequencies.
         scaling: "spectrum" or "psd".
-
-    Returns:
-        Times and samples.
-
-    Raises:
-        ArgumentError: If lengths or options are impossible.
+    Returns: Times and samples.
+    Raises: ArgumentError: If lengths or options are impossible.
 
     Example:
         >>> import numpy as np
@@ -335,14 +329,8 @@ def spectrogram(
     Args:
         noverlap: How many samples neighbours share, an eighth by default.
         mode: "psd", "complex", "magnitude", "angle" or "phase".
-
-    Returns:
-        Frequencies, times, and spectra: frequencies along ``axis``, times along the last axis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.signal.spectrogram(np.sin(np.arange(32.0)), nperseg=8)[2].shape
-        (5, 4)
+    Returns: Frequencies, times, and spectra: frequencies along ``axis``, times along the last axis.
+    Example: fg.scipy.signal.spectrogram(np.sin(np.arange(32.0)), nperseg=8)[2].shape -> (5, 4)
     """
     if mode not in ("psd", "complex", "magnitude", "angle", "phase"):
         raise ArgumentError(
@@ -443,12 +431,8 @@ def csd(
         y: Samples; zeros are added to the shorter ones.
         return_onesided: Whether negative frequencies are left out where both are real.
         average: "mean" or "median" of segments.
-
-    Returns:
-        Frequencies and the density, complex.
-
-    Raises:
-        ArgumentError: If lengths or options are impossible.
+    Returns: Frequencies and the density, complex.
+    Raises: ArgumentError: If lengths or options are impossible.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -481,9 +465,7 @@ def welch(
     Args:
         x: Samples; the rest as in `csd`.
         average: "mean" or "median" of segments.
-
-    Returns:
-        Frequencies and the density.
+    Returns: Frequencies and the density.
 
     Example:
         >>> import numpy as np
@@ -513,14 +495,9 @@ def periodogram(
     Args:
         x: Samples; the rest as in `welch`.
         nfft: Length of the transform; that of ``x`` by default.
-
-    Returns:
-        Frequencies and the density.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.signal.periodogram(np.sin(np.arange(8.0)))[1]
-        array([0.        , 2.53294819, 0.6902859 , 0.21371674, 0.08152195])
+    Returns: Frequencies and the density.
+    Example: fg.scipy.signal.periodogram(np.sin(np.arange(8.0)))[1]
+        -> array([0.        , 2.53294819, 0.6902859 , 0.21371674, 0.08152195])
     """
     (x,) = floating("periodogram", x)
     place = line_axis(x, axis, "periodogram")
@@ -550,9 +527,7 @@ def coherence(
     Args:
         x: Samples; the rest as in `csd`.
         y: Samples.
-
-    Returns:
-        Frequencies and the coherence, from 0 to 1.
+    Returns: Frequencies and the coherence, from 0 to 1.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -38,12 +38,8 @@ def chirp(
         phi: Phase in degrees.
         vertex_zero: Whether the parabola of "quadratic" has its vertex at 0, or at ``t1``.
         complex: Whether the analytic signal is returned.
-
-    Returns:
-        An array like ``t``.
-
-    Raises:
-        ArgumentError: If there is no such method.
+    Returns: An array like ``t``.
+    Raises: ArgumentError: If there is no such method.
 
     Example:
         >>> import numpy as np
@@ -88,14 +84,9 @@ def sweep_poly(t: Any, poly: Any, phi: Any = 0) -> Any:
         t: Times.
         poly: Coefficients, the highest power first; or a `numpy.poly1d`.
         phi: Phase in degrees.
-
-    Returns:
-        An array like ``t``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.signal.sweep_poly(np.array([0.0, 0.5, 1.0]), np.poly1d([1.0, 2.0]))
-        array([ 1.        ,  0.70710678, -1.        ])
+    Returns: An array like ``t``.
+    Example: fg.scipy.signal.sweep_poly(np.array([0.0, 0.5, 1.0]), np.poly1d([1.0, 2.0]))
+        -> array([ 1.        ,  0.70710678, -1.        ])
     """
     coefficients = poly.coeffs if isinstance(poly, np.poly1d) else poly
     t, coefficients, phi = floating("sweep_poly", t, coefficients, phi)
@@ -119,9 +110,7 @@ def square(t: Any, duty: Any = 0.5) -> Any:
     Args:
         t: Times.
         duty: Share of the first part; nan is returned where it is not from 0 to 1.
-
-    Returns:
-        An array like ``t``. Its derivative is 0.
+    Returns: An array like ``t``. Its derivative is 0.
 
     Example:
         >>> import numpy as np
@@ -140,9 +129,7 @@ def sawtooth(t: Any, width: Any = 1) -> Any:
     Args:
         t: Times.
         width: Share of the way up; nan is returned where it is not from 0 to 1.
-
-    Returns:
-        An array like ``t``. At a jump its derivative is that of what follows.
+    Returns: An array like ``t``. At a jump its derivative is that of what follows.
 
     Example:
         >>> import numpy as np
@@ -177,9 +164,7 @@ def gausspulse(
         tpr: Level in dB of the cut-off time, negative.
         retquad: Whether the wave a quarter period later is returned as well.
         retenv: Whether the bell is returned as well.
-
-    Returns:
-        The wave; or a tuple of it and what was asked for.
+    Returns: The wave; or a tuple of it and what was asked for.
 
     Example:
         >>> from funcgrad.scipy import signal

@@ -51,12 +51,8 @@ def csr_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = Fals
         shape: Numbers of rows and columns.
         dtype: Of the entries.
         copy: Accepted for SciPy's signature.
-
-    Returns:
-        SciPy's matrix if everything is known, else a `SparseArray`.
-
-    Raises:
-        ArgumentError: If places are traced.
+    Returns: SciPy's matrix if everything is known, else a `SparseArray`.
+    Raises: ArgumentError: If places are traced.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -80,9 +76,7 @@ def csc_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = Fals
         shape: As in `csr_array`.
         dtype: As in `csr_array`.
         copy: Accepted for SciPy's signature.
-
-    Returns:
-        As of `csr_array`.
+    Returns: As of `csr_array`.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -103,9 +97,7 @@ def coo_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = Fals
         shape: As in `csr_array`.
         dtype: As in `csr_array`.
         copy: Accepted for SciPy's signature.
-
-    Returns:
-        As of `csr_array`.
+    Returns: As of `csr_array`.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -55,8 +55,7 @@ class OrderedFactors:
     def __call__(self, data: Any) -> Solve:
         """Solutions with the matrix of these entries.
 
-        Raises:
-            RuntimeError: If it is singular.
+        Raises: RuntimeError: If it is singular.
         """
         known = self.known.get(data.dtype)
         if known is not None and np.array_equal(known[0], data):
@@ -129,8 +128,7 @@ class ShiftedFactors:
     when the first solution is asked for. Those of a singular matrix have no solution: nan, which
     solvers of stiff equations take for a step that is too long.
 
-    Args:
-        pattern: Where the sparse matrix has entries.
+    Args: pattern: Where the sparse matrix has entries.
     """
 
     def __init__(self, pattern: Pattern) -> None:
@@ -236,8 +234,7 @@ class PositiveFactors:
     def solve(self, data: Any, right: Any) -> Any:
         """The solution with the matrix of these entries, in the order of rows.
 
-        Raises:
-            RuntimeError: If CHOLMOD finds that it is not positive definite.
+        Raises: RuntimeError: If CHOLMOD finds that it is not positive definite.
         """
         return self.factors.solve(data, right)
 

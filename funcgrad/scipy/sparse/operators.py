@@ -138,12 +138,8 @@ def aslinearoperator(A: Any) -> LinearOperator:
     Args:
         A: A `LinearOperator`, a dense or sparse matrix, a `SparseArray`, or what has ``shape`` and
             ``matvec``.
-
-    Returns:
-        The operator.
-
-    Raises:
-        ArgumentError: If it is none of these.
+    Returns: The operator.
+    Raises: ArgumentError: If it is none of these.
 
     Example:
         >>> import numpy as np

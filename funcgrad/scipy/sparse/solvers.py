@@ -55,9 +55,7 @@ def cg(
         M: What approximates the inverse of ``A``, of the same kinds.
         callback: Must be ``None``.
         tol: JAX's name for ``rtol``.
-
-    Returns:
-        The solution, and 0 or, if it did not converge, the number of iterations.
+    Returns: The solution, and 0 or, if it did not converge, the number of iterations.
 
     Example:
         >>> import numpy as np, scipy.sparse, funcgrad as fg
@@ -99,9 +97,7 @@ def bicgstab(
         M: As in `cg`.
         callback: Must be ``None``.
         tol: JAX's name for ``rtol``.
-
-    Returns:
-        As of `cg`.
+    Returns: As of `cg`.
 
     Example:
         >>> import numpy as np
@@ -144,9 +140,7 @@ def gmres(
         callback_type: Accepted for SciPy's signature.
         tol: JAX's name for ``rtol``.
         solve_method: Accepted for JAX's signature.
-
-    Returns:
-        As of `cg`.
+    Returns: As of `cg`.
 
     Example:
         >>> import numpy as np
@@ -415,9 +409,7 @@ def spsolve_triangular(
         overwrite_A: Accepted for SciPy's signature.
         overwrite_b: Accepted for SciPy's signature.
         unit_diagonal: Must be False: give the ones of the diagonal as entries.
-
-    Returns:
-        As of `spsolve`.
+    Returns: As of `spsolve`.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -289,9 +289,7 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
         v: Vector.
         w: Weights of elements, 1 by default.
         centered: Whether means are taken off first.
-
-    Returns:
-        A number from 0 to 2.
+    Returns: A number from 0 to 2.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -314,12 +312,8 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
         v: Vector.
         p: Positive; it may be traced.
         w: Weights of elements, 1 by default.
-
-    Returns:
-        A number.
-
-    Raises:
-        ArgumentError: If ``p`` is not positive.
+    Returns: A number.
+    Raises: ArgumentError: If ``p`` is not positive.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -388,11 +382,8 @@ def jensenshannon(
 
     Returns:
         The square root of the mean divergence from their mean; its derivative is 0 where it is 0.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.spatial.distance.jensenshannon(np.array([1.0, 2.0]), np.array([3.0, 5.0]))
-        np.float64(0.030808744942414663)
+    Example: fg.scipy.spatial.distance.jensenshannon(np.array([1.0, 2.0]), np.array([3.0, 5.0]))
+        -> np.float64(0.030808744942414663)
     """
     p, q = floating("jensenshannon", p, q)
     p, q = (x / fnp.sum(x, axis=axis, keepdims=True) for x in (p, q))
@@ -461,9 +452,7 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: None = None, **kw
             for each pair.
         out: None.
         kwargs: Of the metric: ``p``, ``w``, ``V``, ``VI``.
-
-    Returns:
-        ``(m, k)``.
+    Returns: ``(m, k)``.
 
     Raises:
         ArgumentError: If there is no such metric.
@@ -490,12 +479,8 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: None = None, **kwargs: Any)
         metric: As in `cdist`.
         out: None.
         kwargs: Of the metric.
-
-    Returns:
-        ``(m * (m - 1) / 2,)``, for `squareform`.
-
-    Raises:
-        ArgumentError: If there is no such metric.
+    Returns: ``(m * (m - 1) / 2,)``, for `squareform`.
+    Raises: ArgumentError: If there is no such metric.
 
     Example:
         >>> import numpy as np
@@ -517,9 +502,7 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
         X: ``(m * (m - 1) / 2,)`` or ``(m, m)``.
         force: "tovector" or "tomatrix", for what ``X`` must not be already.
         checks: Whether a known matrix must be symmetric, with zeros in its diagonal.
-
-    Returns:
-        The other form.
+    Returns: The other form.
 
     Raises:
         ArgumentError: If ``X`` has that form already, or is no matrix of distances.

@@ -28,17 +28,9 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
         exact: Whether the result is Python's or NumPy's integers; only of numbers that are not
             traced.
         extend: ``"zero"``; or ``"complex"``, which is ``gamma(n + 1)`` everywhere.
-
-    Returns:
-        The factorials.
-
-    Raises:
-        ArgumentError: If ``exact`` is asked of traced values, or ``extend`` is another word.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.factorial(5))
-        120.0
+    Returns: The factorials.
+    Raises: ArgumentError: If ``exact`` is asked of traced values, or ``extend`` is another word.
+    Example: print(fg.scipy.special.factorial(5)) -> 120.0
     """
     if exact:
         return _exact("factorial", n, exact=True, extend=extend)
@@ -60,17 +52,9 @@ def factorialk(n: Any, k: int, exact: bool = False, extend: str = "zero") -> Any
         exact: As in `factorial`.
         extend: ``"zero"``: 0 for negative ``n``, and ``n`` counts. ``"complex"``: the function
             ``k**((n - r) / k) gamma(n / k + 1) / gamma(r / k + 1) max(r, 1)`` of ``r = 1``.
-
-    Returns:
-        The products.
-
-    Raises:
-        ArgumentError: If ``exact`` is asked of traced values, or an argument is out of range.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.factorialk(5, 3).round(9))
-        10.0
+    Returns: The products.
+    Raises: ArgumentError: If ``exact`` is asked of traced values, or an argument is out of range.
+    Example: print(fg.scipy.special.factorialk(5, 3).round(9)) -> 10.0
     """
     if exact:
         return _exact("factorialk", n, k, exact=True, extend=extend)
@@ -102,17 +86,9 @@ def factorial2(n: Any, exact: bool = False, extend: str = "zero") -> Any:
         n: As in `factorialk`.
         exact: As in `factorial`.
         extend: As in `factorialk`.
-
-    Returns:
-        The products.
-
-    Raises:
-        ArgumentError: If ``exact`` is asked of traced values, or ``extend`` is another word.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.factorial2(7).round(9))
-        105.0
+    Returns: The products.
+    Raises: ArgumentError: If ``exact`` is asked of traced values, or ``extend`` is another word.
+    Example: print(fg.scipy.special.factorial2(7).round(9)) -> 105.0
     """
     if exact:
         return _exact("factorial2", n, exact=True, extend=extend)
@@ -127,17 +103,9 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
         k: Number of chosen ones.
         exact: As in `factorial`.
         repetition: Whether a thing may be chosen more than once.
-
-    Returns:
-        Binomial coefficients, 0 unless ``0 <= k <= N``.
-
-    Raises:
-        ArgumentError: If ``exact`` is asked of traced values.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.comb(5, 2))
-        10.0
+    Returns: Binomial coefficients, 0 unless ``0 <= k <= N``.
+    Raises: ArgumentError: If ``exact`` is asked of traced values.
+    Example: print(fg.scipy.special.comb(5, 2)) -> 10.0
     """
     if exact:
         return _exact("comb", N, k, exact=True, repetition=repetition)
@@ -157,17 +125,9 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
         N: Number of things.
         k: Number of arranged ones.
         exact: As in `factorial`.
-
-    Returns:
-        ``N! / (N - k)!``, 0 unless ``0 <= k <= N``.
-
-    Raises:
-        ArgumentError: If ``exact`` is asked of traced values.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.perm(5, 2))
-        20.0
+    Returns: ``N! / (N - k)!``, 0 unless ``0 <= k <= N``.
+    Raises: ArgumentError: If ``exact`` is asked of traced values.
+    Example: print(fg.scipy.special.perm(5, 2)) -> 20.0
     """
     if exact:
         return _exact("perm", N, k, exact=True)
@@ -194,17 +154,9 @@ def stirling2(N: Any, K: Any, *, exact: bool = False) -> Any:
         N: Number of things; it has no derivative.
         K: Number of sets; it has no derivative.
         exact: As in `factorial`.
-
-    Returns:
-        Stirling numbers of the second kind, approximate for ``N > 50``.
-
-    Raises:
-        ArgumentError: If ``exact`` is asked of traced values.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.stirling2(4, 2))
-        7.0
+    Returns: Stirling numbers of the second kind, approximate for ``N > 50``.
+    Raises: ArgumentError: If ``exact`` is asked of traced values.
+    Example: print(fg.scipy.special.stirling2(4, 2)) -> 7.0
     """
     if exact:
         return _exact("stirling2", N, K, exact=True)

@@ -32,14 +32,8 @@ def zeta(x: Any, q: Any = None) -> Any:
     Args:
         x: Exponent; it has no derivative. It may be complex where ``q`` is left out.
         q: Offset. The default, 1, gives Riemann's zeta function.
-
-    Returns:
-        The sums.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(bool(np.isclose(fg.scipy.special.zeta(2.0), np.pi**2 / 6)))
-        True
+    Returns: The sums.
+    Example: print(bool(np.isclose(fg.scipy.special.zeta(2.0), np.pi**2 / 6))) -> True
     """
     if q is None and is_complex(aval_of(as_value(x, "zeta")).dtype):
         return riemann_zeta.bind(*floating("zeta", x))
@@ -52,14 +46,8 @@ def polygamma(n: Any, x: Any) -> Any:
     Args:
         n: Order, a non-negative integer or an array of them; it has no derivative.
         x: Argument.
-
-    Returns:
-        The ``n``-th derivative of `digamma` at ``x``, in the dtype of ``x``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(bool(np.isclose(fg.scipy.special.polygamma(1, 1.0), np.pi**2 / 6)))
-        True
+    Returns: The ``n``-th derivative of `digamma` at ``x``, in the dtype of ``x``.
+    Example: print(bool(np.isclose(fg.scipy.special.polygamma(1, 1.0), np.pi**2 / 6))) -> True
     """
     (x,) = floating("polygamma", x)
     if type(n) is int and n in (0, 1):
@@ -74,17 +62,9 @@ def multigammaln(a: Any, d: int) -> Any:
     Args:
         a: Argument, above ``(d - 1) / 2``.
         d: Dimension, a positive int.
-
-    Returns:
-        ``d (d - 1) / 4 log(pi) + sum(gammaln(a - i / 2) for i in range(d))``.
-
-    Raises:
-        ArgumentError: If ``d`` is not a positive integer.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.multigammaln(1.0, 1))
-        0.0
+    Returns: ``d (d - 1) / 4 log(pi) + sum(gammaln(a - i / 2) for i in range(d))``.
+    Raises: ArgumentError: If ``d`` is not a positive integer.
+    Example: print(fg.scipy.special.multigammaln(1.0, 1)) -> 0.0
     """
     if d != int(d) or d < 1:
         raise ArgumentError(f"multigammaln: the dimension d must be a positive integer, got {d}.")
@@ -104,14 +84,8 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     Args:
         x: Array of numbers.
         series_order: Taken for JAX's sake: the result is accurate at every ``x``.
-
-    Returns:
-        The logarithms.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.log_ndtr(40.0))
-        -0.0
+    Returns: The logarithms.
+    Example: print(fg.scipy.special.log_ndtr(40.0)) -> -0.0
     """
     return _log_ndtr(x)
 
@@ -124,16 +98,9 @@ _log_ndtr = ufunc(
 def softplus(x: Any) -> Any:
     """``log(1 + exp(x))``, without overflow.
 
-    Args:
-        x: Array of real numbers.
-
-    Returns:
-        An array of the shape of ``x``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.softplus(1000.0))
-        1000.0
+    Args: x: Array of real numbers.
+    Returns: An array of the shape of ``x``.
+    Example: print(fg.scipy.special.softplus(1000.0)) -> 1000.0
     """
     (x,) = floating("softplus", x)
     return logaddexp(p.zero_of(x), x)
@@ -146,14 +113,8 @@ def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
         z: Real or complex numbers.
         k: Integers: the branch. 0 and, between ``-1/e`` and 0, also -1 are real ones.
         tol: Relative tolerance of the iteration.
-
-    Returns:
-        Complex numbers.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(bool(np.isclose(fg.scipy.special.lambertw(np.e), 1)))
-        True
+    Returns: Complex numbers.
+    Example: print(bool(np.isclose(fg.scipy.special.lambertw(np.e), 1))) -> True
     """
     (z,) = floating("lambertw", z)
     k = as_value(k, "lambertw")

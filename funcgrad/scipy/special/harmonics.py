@@ -83,17 +83,9 @@ def legendre_p(n: Any, z: Any, *, diff_n: int = 0) -> Any:
         n: Degrees, integers from 0 on.
         z: Real numbers.
         diff_n: How many derivatives are computed as well.
-
-    Returns:
-        An array of shape ``(diff_n + 1, ...)``: the values, and the derivatives in ``z``.
-
-    Raises:
-        ArgumentError: If ``n`` or ``diff_n`` is no count.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.legendre_p(2, 1.0, diff_n=1))
-        [1. 3.]
+    Returns: An array of shape ``(diff_n + 1, ...)``: the values, and the derivatives in ``z``.
+    Raises: ArgumentError: If ``n`` or ``diff_n`` is no count.
+    Example: print(fg.scipy.special.legendre_p(2, 1.0, diff_n=1)) -> [1. 3.]
     """
     n, count = _count("legendre_p", "n", n), _last("legendre_p", "diff_n", diff_n)
     (z,) = floating("legendre_p", z)
@@ -107,17 +99,9 @@ def legendre_p_all(n: int, z: Any, *, diff_n: int = 0) -> Any:
         n: The highest degree, an int.
         z: Real numbers.
         diff_n: How many derivatives are computed as well.
-
-    Returns:
-        An array of shape ``(diff_n + 1, n + 1, *z.shape)``.
-
-    Raises:
-        ArgumentError: If ``n`` or ``diff_n`` is negative.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.legendre_p_all(2, 1.0))
-        [[1. 1. 1.]]
+    Returns: An array of shape ``(diff_n + 1, n + 1, *z.shape)``.
+    Raises: ArgumentError: If ``n`` or ``diff_n`` is negative.
+    Example: print(fg.scipy.special.legendre_p_all(2, 1.0)) -> [[1. 1. 1.]]
     """
     last = _last("legendre_p_all", "n", n)
     (z,) = floating("legendre_p_all", z)
@@ -136,17 +120,9 @@ def assoc_legendre_p(
         branch_cut: 2 for the functions of ``abs(z) < 1``, 3 for those outside.
         norm: Whether they are normalised: their squares have the integral 1.
         diff_n: How many derivatives are computed as well.
-
-    Returns:
-        An array of shape ``(diff_n + 1, ...)``: the values, and the derivatives in ``z``.
-
-    Raises:
-        ArgumentError: If an argument that counts does not, or ``branch_cut`` is neither.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.assoc_legendre_p(1, 0, 0.5))
-        [0.5]
+    Returns: An array of shape ``(diff_n + 1, ...)``: the values, and the derivatives in ``z``.
+    Raises: ArgumentError: If an argument that counts does not, or ``branch_cut`` is neither.
+    Example: print(fg.scipy.special.assoc_legendre_p(1, 0, 0.5)) -> [0.5]
     """
     name = "assoc_legendre_p"
     n, m = _count(name, "n", n), _count(name, "m", m)
@@ -173,14 +149,8 @@ def assoc_legendre_p_all(
 
     Returns:
         An array of shape ``(diff_n + 1, n + 1, 2 m + 1, *z.shape)``; negative orders come last.
-
-    Raises:
-        ArgumentError: If an argument that counts is negative.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.assoc_legendre_p_all(1, 0, 0.5)[0, 1])
-        [0.5]
+    Raises: ArgumentError: If an argument that counts is negative.
+    Example: print(fg.scipy.special.assoc_legendre_p_all(1, 0, 0.5)[0, 1]) -> [0.5]
     """
     name = "assoc_legendre_p_all"
     degrees, orders = np.arange(_last(name, "n", n) + 1), _signed(_last(name, "m", m))
@@ -199,17 +169,9 @@ def sph_legendre_p(n: Any, m: Any, theta: Any, *, diff_n: int = 0) -> Any:
         m: Orders, integers.
         theta: Polar angles.
         diff_n: How many derivatives are computed as well.
-
-    Returns:
-        An array of shape ``(diff_n + 1, ...)``: the values, and the derivatives in ``theta``.
-
-    Raises:
-        ArgumentError: If an argument that counts does not.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.sph_legendre_p(1, 1, 0.0))
-        [-0.]
+    Returns: An array of shape ``(diff_n + 1, ...)``: the values, and the derivatives in ``theta``.
+    Raises: ArgumentError: If an argument that counts does not.
+    Example: print(fg.scipy.special.sph_legendre_p(1, 1, 0.0)) -> [-0.]
     """
     name = "sph_legendre_p"
     n, m = _count(name, "n", n), _count(name, "m", m)
@@ -230,14 +192,8 @@ def sph_legendre_p_all(n: int, m: int, theta: Any, *, diff_n: int = 0) -> Any:
 
     Returns:
         An array of shape ``(diff_n + 1, n + 1, 2 m + 1, *theta.shape)``; negative orders come last.
-
-    Raises:
-        ArgumentError: If an argument is negative.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.sph_legendre_p_all(1, 1, 0.0).shape)
-        (1, 2, 3)
+    Raises: ArgumentError: If an argument is negative.
+    Example: print(fg.scipy.special.sph_legendre_p_all(1, 1, 0.0).shape) -> (1, 2, 3)
     """
     name = "sph_legendre_p_all"
     degrees, orders = np.arange(_last(name, "n", n) + 1), _signed(_last(name, "m", m))
@@ -263,14 +219,8 @@ def sph_harm_y(
     Returns:
         Complex numbers. With ``diff_n`` a tuple: values, gradients of shape ``(..., 2)``, Hessians
         of shape ``(..., 2, 2)``, in ``(theta, phi)``.
-
-    Raises:
-        ArgumentError: If an argument that counts does not, or ``diff_n`` is beyond 2.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(abs(fg.scipy.special.sph_harm_y(1, 0, 0.0, 0.0)).round(4))
-        0.4886
+    Raises: ArgumentError: If an argument that counts does not, or ``diff_n`` is beyond 2.
+    Example: print(abs(fg.scipy.special.sph_harm_y(1, 0, 0.0, 0.0)).round(4)) -> 0.4886
     """
     name = "sph_harm_y"
     n, m = _count(name, "n", n), _count(name, "m", m)
@@ -313,14 +263,8 @@ def sph_harm_y_all(n: int, m: int, theta: Any, phi: Any, *, diff_n: int = 0) -> 
     Returns:
         As `sph_harm_y`, with two more axes in front, of ``n + 1`` degrees and ``2 m + 1`` orders;
         negative ones come last.
-
-    Raises:
-        ArgumentError: If an argument is negative.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.sph_harm_y_all(1, 1, 0.0, 0.0).shape)
-        (2, 3)
+    Raises: ArgumentError: If an argument is negative.
+    Example: print(fg.scipy.special.sph_harm_y_all(1, 1, 0.0, 0.0).shape) -> (2, 3)
     """
     name = "sph_harm_y_all"
     degrees, orders = np.arange(_last(name, "n", n) + 1), _signed(_last(name, "m", m))

@@ -153,17 +153,9 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
         z: Real numbers.
         v: The highest order, an int from 0 on.
         n_iter: Taken for JAX's sake: the result is accurate at every ``z``.
-
-    Returns:
-        An array of shape ``(v + 1, *z.shape)``.
-
-    Raises:
-        ArgumentError: If ``v`` is negative.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.bessel_jn(0.0, v=2))
-        [1. 0. 0.]
+    Returns: An array of shape ``(v + 1, *z.shape)``.
+    Raises: ArgumentError: If ``v`` is negative.
+    Example: print(fg.scipy.special.bessel_jn(0.0, v=2)) -> [1. 0. 0.]
     """
     last = operator.index(v)
     if last < 0:
@@ -176,16 +168,9 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
 def kelvin(x: Any) -> tuple[Any, Any, Any, Any]:
     """Kelvin functions as complex numbers.
 
-    Args:
-        x: Real numbers.
-
-    Returns:
-        ``(Be, Ke, Bep, Kep)``: ``ber + 1j bei``, ``ker + 1j kei``, and their derivatives.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.kelvin(0.0)[0])
-        (1+0j)
+    Args: x: Real numbers.
+    Returns: ``(Be, Ke, Bep, Kep)``: ``ber + 1j bei``, ``ker + 1j kei``, and their derivatives.
+    Example: print(fg.scipy.special.kelvin(0.0)[0]) -> (1+0j)
     """
     pairs = (
         (bessel.ber, bessel.bei),
@@ -211,16 +196,9 @@ def _modified_fresnel(x: Any, turn: int) -> tuple[Any, Any]:
 def modfresnelp(x: Any) -> tuple[Any, Any]:
     """Modified Fresnel integrals: of ``exp(1j t**2)`` from ``x`` on, and what it is scaled by.
 
-    Args:
-        x: Real numbers.
-
-    Returns:
-        ``(fp, kp)`` with ``kp = fp exp(-1j (x**2 + pi / 4)) / sqrt(pi)``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.modfresnelp(0.0)[1])
-        (0.5+0j)
+    Args: x: Real numbers.
+    Returns: ``(fp, kp)`` with ``kp = fp exp(-1j (x**2 + pi / 4)) / sqrt(pi)``.
+    Example: print(fg.scipy.special.modfresnelp(0.0)[1]) -> (0.5+0j)
     """
     return _modified_fresnel(x, 1)
 
@@ -228,15 +206,8 @@ def modfresnelp(x: Any) -> tuple[Any, Any]:
 def modfresnelm(x: Any) -> tuple[Any, Any]:
     """Modified Fresnel integrals: of ``exp(-1j t**2)`` from ``x`` on, and what it is scaled by.
 
-    Args:
-        x: Real numbers.
-
-    Returns:
-        ``(fm, km)`` with ``km = fm exp(1j (x**2 + pi / 4)) / sqrt(pi)``.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.modfresnelm(0.0)[1].real)
-        0.5
+    Args: x: Real numbers.
+    Returns: ``(fm, km)`` with ``km = fm exp(1j (x**2 + pi / 4)) / sqrt(pi)``.
+    Example: print(fg.scipy.special.modfresnelm(0.0)[1].real) -> 0.5
     """
     return _modified_fresnel(x, -1)

@@ -97,14 +97,8 @@ def assoc_laguerre(x: Any, n: Any, k: Any = 0.0) -> Any:
         x: Real or complex numbers.
         n: Degrees.
         k: Parameters.
-
-    Returns:
-        The values; all arguments broadcast.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.assoc_laguerre(1.0, 1, 2.0))
-        2.0
+    Returns: The values; all arguments broadcast.
+    Example: print(fg.scipy.special.assoc_laguerre(1.0, 1, 2.0)) -> 2.0
     """
     return eval_genlaguerre(n, k, x)
 
@@ -115,17 +109,9 @@ def diric(x: Any, n: int) -> Any:
     Args:
         x: Angles.
         n: A positive int.
-
-    Returns:
-        The values; 1 or -1 at multiples of 2 pi.
-
-    Raises:
-        ArgumentError: If ``n`` is no positive integer.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> print(fg.scipy.special.diric(0.0, 3))
-        1.0
+    Returns: The values; 1 or -1 at multiples of 2 pi.
+    Raises: ArgumentError: If ``n`` is no positive integer.
+    Example: print(fg.scipy.special.diric(0.0, 3)) -> 1.0
     """
     if n != int(n) or n < 1:
         raise ArgumentError(f"diric: n must be a positive integer, got {n}.")

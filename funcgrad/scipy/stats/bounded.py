@@ -107,10 +107,8 @@ powerlaw = family(
 class Truncnorm(Continuous, a="Lower end, before scaling.", b="Upper end, before scaling."):
     """Truncated normal distribution, between ``a`` and ``b``.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.truncnorm.logpdf(np.array([0.5, 0.75]), -1.0, 1.0)
-        array([-0.66222339, -0.81847339])
+    Example: fg.scipy.stats.truncnorm.logpdf(np.array([0.5, 0.75]), -1.0, 1.0)
+        -> array([-0.66222339, -0.81847339])
     """
 
     name = "truncnorm"
@@ -210,10 +208,8 @@ def _times(x: Any, density: Any) -> Any:
 class Wrapcauchy(Continuous, c="Mean resultant length, between 0 and 1."):
     """Wrapped Cauchy distribution on the circle, of angles from 0 to ``2 pi``.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.wrapcauchy.logpdf(np.array([0.5, 0.75]), 0.3)
-        array([-1.35851189, -1.50292165])
+    Example: fg.scipy.stats.wrapcauchy.logpdf(np.array([0.5, 0.75]), 0.3)
+        -> array([-1.35851189, -1.50292165])
     """
 
     name = "wrapcauchy"

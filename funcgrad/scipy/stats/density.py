@@ -30,8 +30,7 @@ def _logs_of_pairs(points: Any, others: Any, covariance: Any) -> Any:
     Points, and not their many differences, are multiplied by the root of the inverse covariance. It
     does not matter from where they are counted; from their middle, they are counted accurately.
 
-    Returns:
-        Logarithms, ``(m, n)``.
+    Returns: Logarithms, ``(m, n)``.
     """
     points, others, covariance = floating("gaussian_kde", points, others, covariance)
     middle = p.stop_gradient.bind(fnp.mean(others, axis=1, keepdims=True))
@@ -60,9 +59,7 @@ class gaussian_kde:
         inv_cov: Its inverse.
         factor: The factor of the standard deviation.
         neff: The number of points of equal weight that say as much.
-
-    Raises:
-        ShapeError: If the dataset is no vector or matrix, or has less than two points.
+    Raises: ShapeError: If the dataset is no vector or matrix, or has less than two points.
 
     Example:
         >>> import numpy as np
@@ -118,11 +115,8 @@ class gaussian_kde:
     def set_bandwidth(self, bw_method: Bandwidth = None) -> None:
         """Choose how wide the normal densities are.
 
-        Args:
-            bw_method: As for the class.
-
-        Raises:
-            ArgumentError: If there is no such rule.
+        Args: bw_method: As for the class.
+        Raises: ArgumentError: If there is no such rule.
         """
         if bw_method is None or bw_method == "scott":
             self.factor = self.scotts_factor()
@@ -162,11 +156,8 @@ class gaussian_kde:
     def logpdf(self, x: Any) -> Any:
         """Logarithm of the density.
 
-        Args:
-            x: Points, ``(d, m)`` or ``(m,)``.
-
-        Returns:
-            Logarithms, ``(m,)``.
+        Args: x: Points, ``(d, m)`` or ``(m,)``.
+        Returns: Logarithms, ``(m,)``.
         """
         points = self._points("logpdf", x)
         logs = _logs_of_pairs(points, self.dataset, self.covariance)
@@ -175,11 +166,8 @@ class gaussian_kde:
     def evaluate(self, points: Any) -> Any:
         """Density.
 
-        Args:
-            points: Points, ``(d, m)`` or ``(m,)``.
-
-        Returns:
-            Densities, ``(m,)``.
+        Args: points: Points, ``(d, m)`` or ``(m,)``.
+        Returns: Densities, ``(m,)``.
         """
         return f.exp(self.logpdf(points))
 
@@ -192,9 +180,7 @@ class gaussian_kde:
         Args:
             mean: Its mean, ``(d,)``.
             cov: Its covariance, ``(d, d)``.
-
-        Returns:
-            A number.
+        Returns: A number.
         """
         mean, cov = floating("gaussian_kde.integrate_gaussian", mean, cov)
         mean = reshape(mean, (self.d,))
@@ -208,12 +194,8 @@ class gaussian_kde:
         Args:
             low: Lower end.
             high: Upper end.
-
-        Returns:
-            A number.
-
-        Raises:
-            ArgumentError: If the points have several components.
+        Returns: A number.
+        Raises: ArgumentError: If the points have several components.
         """
         if self.d != 1:
             raise ArgumentError("gaussian_kde.integrate_box_1d is for points of one component.")
@@ -224,14 +206,9 @@ class gaussian_kde:
     def integrate_kde(self, other: gaussian_kde) -> Any:
         """Integral of the product with another one.
 
-        Args:
-            other: Another density, of the same dimension.
-
-        Returns:
-            A number.
-
-        Raises:
-            ShapeError: If the dimensions differ.
+        Args: other: Another density, of the same dimension.
+        Returns: A number.
+        Raises: ShapeError: If the dimensions differ.
         """
         if other.d != self.d:
             raise ShapeError(
@@ -248,9 +225,7 @@ class gaussian_kde:
         Args:
             key: A key of `funcgrad.random`.
             shape: How many.
-
-        Returns:
-            Points, ``(d, *shape)``.
+        Returns: Points, ``(d, *shape)``.
         """
         lengths = (shape,) if isinstance(shape, int) else tuple(shape)
         which, noise = random.split(key)
@@ -265,11 +240,8 @@ class gaussian_kde:
     def marginal(self, dimensions: Any) -> gaussian_kde:
         """The density of some of the components.
 
-        Args:
-            dimensions: Their indices.
-
-        Returns:
-            Another density.
+        Args: dimensions: Their indices.
+        Returns: Another density.
         """
         kept = np.atleast_1d(dimensions)
         out = gaussian_kde(self.dataset[kept], 1.0, self.weights)

@@ -72,8 +72,7 @@ class Discrete(Distribution):
     def logpmf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
         """Logarithm of the probability of ``k``.
 
-        Returns:
-            Logarithms, ``-inf`` for what is no integer of the support.
+        Returns: Logarithms, ``-inf`` for what is no integer of the support.
         """
         return self._mass(self._standardized("logpmf", k, args, kwargs), self.log_mass, -_INF)
 
@@ -81,8 +80,7 @@ class Discrete(Distribution):
     def pmf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
         """Probability of ``k``.
 
-        Returns:
-            Probabilities, 0 for what is no integer of the support.
+        Returns: Probabilities, 0 for what is no integer of the support.
         """
         return self._mass(self._standardized("pmf", k, args, kwargs), self.mass, 0.0)
 
@@ -105,8 +103,7 @@ class Discrete(Distribution):
     def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """The least integer whose `cdf` is not below ``q``.
 
-        Returns:
-            Integers, in a floating dtype; nan where ``q`` is no probability.
+        Returns: Integers, in a floating dtype; nan where ``q`` is no probability.
         """
         (q,), found = self._arguments("ppf", [q], args, kwargs)
         return self._inverse(q, found, self._is_covered, 0, 1)
@@ -115,8 +112,7 @@ class Discrete(Distribution):
     def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """The least integer whose `sf` is not above ``q``.
 
-        Returns:
-            Integers, in a floating dtype; nan where ``q`` is no probability.
+        Returns: Integers, in a floating dtype; nan where ``q`` is no probability.
         """
         (q,), found = self._arguments("isf", [q], args, kwargs)
         return self._inverse(q, found, self._is_left, 1, 0)
@@ -167,11 +163,8 @@ def _search(reached: Method) -> Any:
     It is compiled once for all parameters: evaluated in eager mode, its loops would be traced and
     compiled by every call.
 
-    Args:
-        reached: From an integer and parameters to whether it is large enough.
-
-    Returns:
-        A function of ``low``, of where to search, and of the parameters.
+    Args: reached: From an integer and parameters to whether it is large enough.
+    Returns: A function of ``low``, of where to search, and of the parameters.
     """
     return jit(lambda low, searched, *own: _least(lambda k: reached(k, *own), low, searched))
 
@@ -389,10 +382,8 @@ poisson = family(
 class Betabinom(Discrete):
     """Beta-binomial distribution: binomial with a probability that has a beta distribution.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.betabinom.logpmf(np.array([2, 3]), 5, 2.0, 3.0)
-        array([-1.43508453, -1.65822808])
+    Example: fg.scipy.stats.betabinom.logpmf(np.array([2, 3]), 5, 2.0, 3.0)
+        -> array([-1.43508453, -1.65822808])
     """
 
     name = "betabinom"
@@ -438,10 +429,8 @@ class Betabinom(Discrete):
 class Hypergeom(Discrete, n="Number of marked objects."):
     """Hypergeometric distribution: the number of marked objects among those drawn.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.hypergeom.logpmf(np.array([1, 2]), 20, 7, 12)
-        array([-5.44118009, -3.04328481])
+    Example: fg.scipy.stats.hypergeom.logpmf(np.array([1, 2]), 20, 7, 12)
+        -> array([-5.44118009, -3.04328481])
     """
 
     name = "hypergeom"

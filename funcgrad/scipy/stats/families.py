@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from funcgrad.base.signatures import explain, session, with_arguments
+from funcgrad.base.signatures import explain, in_full, session, with_arguments
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.errors import ArgumentError, DtypeError
@@ -109,7 +109,7 @@ class Distribution:
         if cls.name and cls.__doc__:
             cls.__module__ = "funcgrad.scipy.stats"  # where pickle finds the object by its name
             rows = {n: meanings.get(n) or _SHAPES[n] for n in names}
-            cls.__doc__ = with_arguments(cls.__doc__, rows)
+            cls.__doc__ = with_arguments(in_full(cls.__doc__), rows)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
         """The distribution with its parameters fixed.
@@ -242,8 +242,7 @@ class Distribution:
     def cdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Probability of numbers up to ``x``.
 
-        Returns:
-            Probabilities.
+        Returns: Probabilities.
         """
         found = self._standardized("cdf", x, args, kwargs)
         return self._probability(found, self.below, 0.0, 1.0)
@@ -252,8 +251,7 @@ class Distribution:
     def sf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Probability of numbers above ``x``: ``1 - cdf(x)``, accurate where that is small.
 
-        Returns:
-            Probabilities.
+        Returns: Probabilities.
         """
         found = self._standardized("sf", x, args, kwargs)
         return self._probability(found, self.above, 1.0, 0.0)
@@ -262,8 +260,7 @@ class Distribution:
     def logcdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Logarithm of `cdf`.
 
-        Returns:
-            Logarithms of probabilities.
+        Returns: Logarithms of probabilities.
         """
         found = self._standardized("logcdf", x, args, kwargs)
         return self._probability(found, self.log_below, -math.inf, 0.0)
@@ -272,8 +269,7 @@ class Distribution:
     def logsf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Logarithm of `sf`.
 
-        Returns:
-            Logarithms of probabilities.
+        Returns: Logarithms of probabilities.
         """
         found = self._standardized("logsf", x, args, kwargs)
         return self._probability(found, self.log_above, 0.0, -math.inf)
@@ -285,8 +281,7 @@ class Distribution:
     def entropy(self, *args: Any, **kwargs: Any) -> Any:
         """Entropy in natural units.
 
-        Returns:
-            Entropies.
+        Returns: Entropies.
         """
         _, found = self._arguments("entropy", [], args, kwargs)
         out = self.entropy_of(*found.parameters)
@@ -300,9 +295,7 @@ class Distribution:
             *args: Parameters, in order.
             moments: Which, by the letters ``mvsk``.
             **kwargs: Parameters, by name.
-
-        Returns:
-            One for each letter, in the order ``mvsk``; a single one is no tuple.
+        Returns: One for each letter, in the order ``mvsk``; a single one is no tuple.
         """
         unknown = set(moments) - set("mvsk")
         if unknown or not moments:
@@ -327,24 +320,21 @@ class Distribution:
     def mean(self, *args: Any, **kwargs: Any) -> Any:
         """Mean.
 
-        Returns:
-            Means.
+        Returns: Means.
         """
         return self.stats(*args, moments="m", **kwargs)
 
     def var(self, *args: Any, **kwargs: Any) -> Any:
         """Variance.
 
-        Returns:
-            Variances.
+        Returns: Variances.
         """
         return self.stats(*args, moments="v", **kwargs)
 
     def std(self, *args: Any, **kwargs: Any) -> Any:
         """Standard deviation.
 
-        Returns:
-            Standard deviations.
+        Returns: Standard deviations.
         """
         return p.sqrt.bind(self.var(*args, **kwargs))
 
@@ -355,12 +345,8 @@ class Distribution:
             order: The power, up to 4.
             *args: Parameters, in order.
             **kwargs: Parameters, by name.
-
-        Returns:
-            Moments about 0.
-
-        Raises:
-            ArgumentError: If the order is not an integer from 0 to 4.
+        Returns: Moments about 0.
+        Raises: ArgumentError: If the order is not an integer from 0 to 4.
         """
         if order not in (0, 1, 2, 3, 4):
             raise ArgumentError(f"{self.name}.moment: order must be an int up to 4, got {order!r}.")
@@ -382,24 +368,21 @@ class Distribution:
     def median(self, *args: Any, **kwargs: Any) -> Any:
         """Median: the quantile of one half.
 
-        Returns:
-            Medians.
+        Returns: Medians.
         """
         return self.ppf(0.5, *args, **kwargs)
 
     def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """Quantile: the inverse of `cdf`.
 
-        Returns:
-            Quantiles; nan where ``q`` is no probability.
+        Returns: Quantiles; nan where ``q`` is no probability.
         """
         raise NotImplementedError
 
     def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """The inverse of `sf`.
 
-        Returns:
-            Quantiles; nan where ``q`` is no probability.
+        Returns: Quantiles; nan where ``q`` is no probability.
         """
         raise NotImplementedError
 
@@ -410,9 +393,7 @@ class Distribution:
             confidence: Probability of the interval.
             *args: Parameters, in order.
             **kwargs: Parameters, by name.
-
-        Returns:
-            Its ends, beyond which there is the same probability.
+        Returns: Its ends, beyond which there is the same probability.
         """
         rest = (1 - confidence) / 2
         return self.ppf(rest, *args, **kwargs), self.isf(rest, *args, **kwargs)
@@ -421,8 +402,7 @@ class Distribution:
     def support(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         """The interval outside of which the density is 0.
 
-        Returns:
-            Its ends.
+        Returns: Its ends.
         """
         _, found = self._arguments("support", [], args, kwargs)
         ends = self.support_of(*found.parameters)
@@ -446,8 +426,7 @@ class Distribution:
     def rvs(self, *args: Any, **kwargs: Any) -> Any:
         """Samples are not drawn here.
 
-        Raises:
-            ArgumentError: Always: randomness comes from a key.
+        Raises: ArgumentError: Always: randomness comes from a key.
         """
         raise ArgumentError(
             f"{self.name}.rvs: random numbers come from explicit keys. Draw them with "
@@ -458,8 +437,7 @@ class Distribution:
     def fit(self, *args: Any, **kwargs: Any) -> Any:
         """Parameters are not fitted here.
 
-        Raises:
-            ArgumentError: Always.
+        Raises: ArgumentError: Always.
         """
         raise ArgumentError(
             f"{self.name}.fit: minimise -sum(logpdf) with funcgrad.optim.minimize, which has exact "
@@ -469,8 +447,7 @@ class Distribution:
     def expect(self, *args: Any, **kwargs: Any) -> Any:
         """Expectations are not integrated here.
 
-        Raises:
-            ArgumentError: Always.
+        Raises: ArgumentError: Always.
         """
         raise ArgumentError(
             f"{self.name}.expect: integrate ppf of a rule on (0, 1), average over samples of "
@@ -534,8 +511,7 @@ class Continuous(Distribution):
     def logpdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Logarithm of the density.
 
-        Returns:
-            Logarithms, ``-inf`` outside of the support.
+        Returns: Logarithms, ``-inf`` outside of the support.
         """
         return self._log_density("logpdf", x, args, kwargs)
 
@@ -543,8 +519,7 @@ class Continuous(Distribution):
     def pdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Density.
 
-        Returns:
-            Densities, 0 outside of the support.
+        Returns: Densities, 0 outside of the support.
         """
         return f.exp(self._log_density("pdf", x, args, kwargs))
 
@@ -580,8 +555,7 @@ class Continuous(Distribution):
     def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """Quantile: the inverse of `cdf`.
 
-        Returns:
-            Quantiles; nan where ``q`` is no probability.
+        Returns: Quantiles; nan where ``q`` is no probability.
         """
         (q,), found = self._arguments("ppf", [q], args, kwargs)
         return self._inverse(q, found, self.quantile, 0, 1)
@@ -590,8 +564,7 @@ class Continuous(Distribution):
     def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
         """The inverse of `sf`.
 
-        Returns:
-            Quantiles; nan where ``q`` is no probability.
+        Returns: Quantiles; nan where ``q`` is no probability.
         """
         (q,), found = self._arguments("isf", [q], args, kwargs)
         return self._inverse(q, found, self.quantile_above, 1, 0)
@@ -612,9 +585,7 @@ class Continuous(Distribution):
         Args:
             theta: Parameters, in order.
             x: Samples.
-
-        Returns:
-            The sum of ``-logpdf`` over all samples.
+        Returns: The sum of ``-logpdf`` over all samples.
         """
         return -self.logpdf(x, *theta).sum()
 
@@ -645,9 +616,7 @@ def family(
         shapes: Names of its parameters.
         meanings: Their descriptions, where they are not those of every distribution.
         **formulas: Formulas by the names of methods; they get no ``self``.
-
-    Returns:
-        The only object of a new class.
+    Returns: The only object of a new class.
     """
     example = session(f"fg.scipy.stats.{name}.{shows}").replace("\n", "\n    ")
     members: dict[str, Any] = {

@@ -55,8 +55,7 @@ CLASSES = (
 class HostName:
     """A function or a distribution of `scipy.stats`, for known values only.
 
-    Args:
-        name: Its name there.
+    Args: name: Its name there.
     """
 
     is_host_function = True
@@ -75,8 +74,7 @@ class HostName:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the value of SciPy's own function.
 
-        Raises:
-            ConcretizationTypeError: If an argument is a traced value.
+        Raises: ConcretizationTypeError: If an argument is a traced value.
         """
         return host_function("scipy.stats", self.__name__)(*args, **kwargs)
 

@@ -47,16 +47,9 @@ def gmean(
 ) -> Any:
     """Geometric mean.
 
-    Args:
-        a: Samples of positive numbers.
-
-    Returns:
-        ``exp`` of the mean of the logarithms.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.gmean(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(2.7355647997347607)
+    Args: a: Samples of positive numbers.
+    Returns: ``exp`` of the mean of the logarithms.
+    Example: fg.scipy.stats.gmean(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(2.7355647997347607)
     """
     sample = Sample("gmean", _of_dtype(a, dtype), axis, nan_policy)
     return sample.finished(f.exp(_weighted(sample, f.log(sample.x), weights)), keepdims)
@@ -74,16 +67,9 @@ def hmean(
 ) -> Any:
     """Harmonic mean.
 
-    Args:
-        a: Samples of positive numbers.
-
-    Returns:
-        The reciprocal of the mean of the reciprocals.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.hmean(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(2.1132075471698113)
+    Args: a: Samples of positive numbers.
+    Returns: The reciprocal of the mean of the reciprocals.
+    Example: fg.scipy.stats.hmean(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(2.1132075471698113)
     """
     sample = Sample("hmean", _of_dtype(a, dtype), axis, nan_policy)
     return sample.finished(1 / _weighted(sample, 1 / sample.x, weights), keepdims)
@@ -105,14 +91,9 @@ def pmean(
     Args:
         a: Samples of positive numbers.
         p: Exponent; 0 is the geometric mean.
-
-    Returns:
-        The means.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.pmean(np.array([1.0, 2.0, 4.0, 7.0]), 2)
-        np.float64(4.183300132670378)
+    Returns: The means.
+    Example: fg.scipy.stats.pmean(np.array([1.0, 2.0, 4.0, 7.0]), 2)
+        -> np.float64(4.183300132670378)
     """
     sample = Sample("pmean", _of_dtype(a, dtype), axis, nan_policy)
     exponent = p if isinstance(p, int | float) else floating("pmean", p)[0]
@@ -144,13 +125,9 @@ def circmean(
 ) -> Any:
     """Mean of angles: the direction of the mean of their vectors.
 
-    Returns:
-        Angles from ``low`` to ``high``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.circmean(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(1.4356942817945848)
+    Returns: Angles from ``low`` to ``high``.
+    Example: fg.scipy.stats.circmean(np.array([1.0, 2.0, 4.0, 7.0]))
+        -> np.float64(1.4356942817945848)
     """
     sample, height, width = _resultant("circmean", samples, high, low, axis, nan_policy)
     angle = f.arctan2(height, width)
@@ -170,13 +147,9 @@ def circvar(
 ) -> Any:
     """Variance of angles: 1 less the length of the mean of their vectors.
 
-    Returns:
-        Numbers from 0 to 1.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.circvar(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(0.5834662456304263)
+    Returns: Numbers from 0 to 1.
+    Example: fg.scipy.stats.circvar(np.array([1.0, 2.0, 4.0, 7.0]))
+        -> np.float64(0.5834662456304263)
     """
     sample, height, width = _resultant("circvar", samples, high, low, axis, nan_policy)
     return sample.finished(1 - p.hypot.bind(height, width), keepdims)
@@ -195,16 +168,9 @@ def circstd(
 ) -> Any:
     """Standard deviation of angles: ``sqrt(-2 log(r))`` of the length ``r`` of their mean vector.
 
-    Args:
-        normalize: Whether it is that of a circle of ``2 pi``.
-
-    Returns:
-        Standard deviations.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.circstd(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(1.323471025564897)
+    Args: normalize: Whether it is that of a circle of ``2 pi``.
+    Returns: Standard deviations.
+    Example: fg.scipy.stats.circstd(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(1.323471025564897)
     """
     sample, height, width = _resultant("circstd", samples, high, low, axis, nan_policy)
     length = f.minimum(p.hypot.bind(height, width), aval_of(height).dtype.type(1))

@@ -129,10 +129,8 @@ invgamma = family(
 class F(Positive):
     """F distribution: the ratio of mean squares of ``dfn`` and ``dfd`` standard normal variables.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.f.logpdf(np.array([1.0, 1.5]), 3.0, 5.0)
-        array([-1.01839412, -1.50306259])
+    Example: fg.scipy.stats.f.logpdf(np.array([1.0, 1.5]), 3.0, 5.0)
+        -> array([-1.01839412, -1.50306259])
     """
 
     name = "f"

@@ -53,9 +53,7 @@ def rankdata(
     Returns:
         Ranks, like ``a`` (without an axis as a vector): float64 for ``"average"``, else int64.
         They have no derivatives.
-
-    Raises:
-        ArgumentError: If there is no such method, or nan are to be left out.
+    Raises: ArgumentError: If there is no such method, or nan are to be left out.
 
     Example:
         >>> from funcgrad.scipy import stats
@@ -116,17 +114,10 @@ def mode(
         axis: The axis of a sample; ``None`` for all axes together.
         nan_policy: ``"propagate"``, for which nan is a value like others, or ``"raise"``.
         keepdims: Whether the axis stays, with length 1.
-
-    Returns:
-        Values and how often they occur; they have no derivatives.
-
-    Raises:
-        ArgumentError: If nan are to be left out.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.mode(np.array([1.0, 2.0, 4.0, 7.0]))
-        ModeResult(mode=array(1.), count=np.int64(1))
+    Returns: Values and how often they occur; they have no derivatives.
+    Raises: ArgumentError: If nan are to be left out.
+    Example: fg.scipy.stats.mode(np.array([1.0, 2.0, 4.0, 7.0]))
+        -> ModeResult(mode=array(1.), count=np.int64(1))
     """
     x = as_value(a, "mode")
     if nan_policy != "propagate":
@@ -225,9 +216,7 @@ def wasserstein_distance(
         v_values: Others.
         u_weights: Weights of the first, by default equal ones.
         v_weights: Weights of the second.
-
-    Returns:
-        The integral of the distance of the distribution functions.
+    Returns: The integral of the distance of the distribution functions.
 
     Example:
         >>> import numpy as np, funcgrad as fg

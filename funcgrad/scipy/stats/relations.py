@@ -97,9 +97,7 @@ def pearsonr(
             large.
         method: Must be None: the probability is that for normal numbers.
         axis: The axis of a sample; ``None`` for all axes together.
-
-    Returns:
-        Correlation and probability, differentiable in both samples.
+    Returns: Correlation and probability, differentiable in both samples.
 
     Raises:
         ArgumentError: If another method is asked for.
@@ -139,9 +137,7 @@ def pointbiserialr(
         axis: The axis of a sample.
         nan_policy: ``"propagate"`` or ``"raise"``.
         keepdims: Whether the axis stays, with length 1.
-
-    Returns:
-        Correlation and probability.
+    Returns: Correlation and probability.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -185,9 +181,7 @@ def linregress(
     Returns:
         Slope, intercept, correlation, probability of such a slope by chance, and the standard
         errors of slope and intercept; differentiable in the points.
-
-    Raises:
-        ShapeError: If the sizes differ.
+    Raises: ShapeError: If the sizes differ.
 
     Example:
         >>> import numpy as np, funcgrad as fg

@@ -93,8 +93,7 @@ class Sample:
 def check_policy(name: str, nan_policy: str, x: Any) -> None:
     """Check the policy for nan.
 
-    Raises:
-        ArgumentError: If there is no such policy, or there is nan and it must not be.
+    Raises: ArgumentError: If there is no such policy, or there is nan and it must not be.
     """
     if nan_policy not in ("propagate", "omit", "raise"):
         raise ArgumentError(

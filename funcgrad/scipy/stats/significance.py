@@ -89,16 +89,10 @@ def ttest_1samp(
 ) -> TtestResult:
     """Whether the mean of samples differs from a number.
 
-    Args:
-        popmean: The number.
-
-    Returns:
-        Student's t, the probability of one as far out by chance, and the degrees of freedom.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.ttest_1samp(np.array([1.0, 2.0, 4.0, 7.0]), 2.0).pvalue
-        np.float64(0.3392540508564548)
+    Args: popmean: The number.
+    Returns: Student's t, the probability of one as far out by chance, and the degrees of freedom.
+    Example: fg.scipy.stats.ttest_1samp(np.array([1.0, 2.0, 4.0, 7.0]), 2.0).pvalue
+        -> np.float64(0.3392540508564548)
     """
     check_alternative("ttest_1samp", alternative)
     sample = Sample("ttest_1samp", a, axis, nan_policy)
@@ -117,11 +111,8 @@ def ttest_rel(
 ) -> TtestResult:
     """Whether the means of paired samples differ.
 
-    Args:
-        b: Others, as many.
-
-    Returns:
-        As of `ttest_1samp`, for the differences.
+    Args: b: Others, as many.
+    Returns: As of `ttest_1samp`, for the differences.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -154,12 +145,8 @@ def ttest_ind(
         equal_var: Whether the variances are supposed to be equal; else it is Welch's test.
         trim: Must be 0.
         method: Must be None.
-
-    Returns:
-        Student's t, the probability of one as far out by chance, and the degrees of freedom.
-
-    Raises:
-        ArgumentError: If trimming or resampling is asked for.
+    Returns: Student's t, the probability of one as far out by chance, and the degrees of freedom.
+    Raises: ArgumentError: If trimming or resampling is asked for.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -202,17 +189,10 @@ def f_oneway(
         equal_var: Must be True.
         nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
         keepdims: Whether the axis stays, with length 1.
-
-    Returns:
-        The ratio of variances, and the probability of one as large by chance.
-
-    Raises:
-        ArgumentError: If there are less than two samples, or variances may differ.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.f_oneway(np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0]))
-        SignificanceResult(statistic=np.float64(0.0), pvalue=np.float64(1.0))
+    Returns: The ratio of variances, and the probability of one as large by chance.
+    Raises: ArgumentError: If there are less than two samples, or variances may differ.
+    Example: fg.scipy.stats.f_oneway(np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0]))
+        -> SignificanceResult(statistic=np.float64(0.0), pvalue=np.float64(1.0))
     """
     if len(samples) < 2 or not equal_var:
         raise ArgumentError(
@@ -263,17 +243,10 @@ def power_divergence(
         lambda_: Power, or its name; 1 is Pearson's chi-square.
         nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
         keepdims: Whether the axis stays, with length 1.
-
-    Returns:
-        The statistic, and the probability of one as large by chance.
-
-    Raises:
-        ArgumentError: If there is no such power.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.power_divergence(np.array([16.0, 18.0, 14.0]))
-        SignificanceResult(statistic=np.float64(0.5), pvalue=np.float64(0.7788007830714049))
+    Returns: The statistic, and the probability of one as large by chance.
+    Raises: ArgumentError: If there is no such power.
+    Example: fg.scipy.stats.power_divergence(np.array([16.0, 18.0, 14.0]))
+        -> SignificanceResult(statistic=np.float64(0.5), pvalue=np.float64(0.7788007830714049))
     """
     if isinstance(lambda_, str) and lambda_ not in _POWERS:
         raise ArgumentError(
@@ -322,14 +295,9 @@ def chisquare(
         sum_check: Whether sums that differ are an error, where they are known.
         nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
         keepdims: Whether the axis stays, with length 1.
-
-    Returns:
-        The statistic, and the probability of one as large by chance.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.chisquare(np.array([16.0, 18.0, 14.0]))
-        SignificanceResult(statistic=np.float64(0.5), pvalue=np.float64(0.7788007830714049))
+    Returns: The statistic, and the probability of one as large by chance.
+    Example: fg.scipy.stats.chisquare(np.array([16.0, 18.0, 14.0]))
+        -> SignificanceResult(statistic=np.float64(0.5), pvalue=np.float64(0.7788007830714049))
     """
     if sum_check and f_exp is not None:
         _check_sums(f_obs, f_exp, axis)

@@ -29,17 +29,9 @@ def median_abs_deviation(
         scale: By which it is divided; ``"normal"`` makes it the standard deviation of normal
             numbers.
         nan_policy: ``"propagate"`` or ``"raise"``.
-
-    Returns:
-        The medians.
-
-    Raises:
-        ArgumentError: If nan are to be left out, or the scale is another word.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.median_abs_deviation(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(1.5)
+    Returns: The medians.
+    Raises: ArgumentError: If nan are to be left out, or the scale is another word.
+    Example: fg.scipy.stats.median_abs_deviation(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(1.5)
     """
     sample = sorted_sample("median_abs_deviation", x, axis, nan_policy)
     if center is None:
@@ -76,14 +68,8 @@ def iqr(
         scale: By which it is divided; ``"normal"`` makes it the standard deviation of normal
             numbers.
         interpolation: As ``method`` in `numpy.percentile`.
-
-    Returns:
-        The distances.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.iqr(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(3.0)
+    Returns: The distances.
+    Example: fg.scipy.stats.iqr(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(3.0)
     """
     (values,) = floating("iqr", x)
     sample_policy = Sample("iqr", values, None, nan_policy)
@@ -107,19 +93,10 @@ def kstat(
 ) -> Any:
     """Unbiased estimates of cumulants.
 
-    Args:
-        n: Which cumulant, 1 to 4.
-
-    Returns:
-        Estimates.
-
-    Raises:
-        ArgumentError: If ``n`` is not 1 to 4.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.kstat(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(7.0)
+    Args: n: Which cumulant, 1 to 4.
+    Returns: Estimates.
+    Raises: ArgumentError: If ``n`` is not 1 to 4.
+    Example: fg.scipy.stats.kstat(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(7.0)
     """
     if n not in (1, 2, 3, 4):
         raise ArgumentError(f"kstat: n must be 1, 2, 3 or 4, got {n!r}.")
@@ -149,19 +126,10 @@ def kstatvar(
 ) -> Any:
     """Unbiased estimates of the variance of `kstat`.
 
-    Args:
-        n: Which cumulant, 1 or 2.
-
-    Returns:
-        Estimates.
-
-    Raises:
-        ArgumentError: If ``n`` is not 1 or 2.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> float(fg.scipy.stats.kstatvar(np.array([1.0, 2.0, 4.0, 7.0])))
-        17.5
+    Args: n: Which cumulant, 1 or 2.
+    Returns: Estimates.
+    Raises: ArgumentError: If ``n`` is not 1 or 2.
+    Example: float(fg.scipy.stats.kstatvar(np.array([1.0, 2.0, 4.0, 7.0]))) -> 17.5
     """
     if n not in (1, 2):
         raise ArgumentError(f"kstatvar: n must be 1 or 2, got {n!r}.")

@@ -56,14 +56,8 @@ def moment(
     Args:
         order: The power, an int, or several of them, which become a first axis.
         center: What is subtracted instead of the mean.
-
-    Returns:
-        Central moments.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.moment(np.array([1.0, 2.0, 4.0, 7.0]), 2)
-        np.float64(5.25)
+    Returns: Central moments.
+    Example: fg.scipy.stats.moment(np.array([1.0, 2.0, 4.0, 7.0]), 2) -> np.float64(5.25)
     """
     if np.ndim(order):
         rows = [moment(a, n, axis, nan_policy, center=center, keepdims=keepdims) for n in order]
@@ -93,16 +87,9 @@ def skew(
 ) -> Any:
     """Skewness: the third central moment over the cube of the standard deviation.
 
-    Args:
-        bias: Whether it is that of the sample; else an estimate of that of the distribution.
-
-    Returns:
-        Skewnesses; nan where a sample does not vary.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.skew(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(0.4987837491108397)
+    Args: bias: Whether it is that of the sample; else an estimate of that of the distribution.
+    Returns: Skewnesses; nan where a sample does not vary.
+    Example: fg.scipy.stats.skew(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(0.4987837491108397)
     """
     sample = Sample("skew", a, axis, nan_policy)
     var = sample.moment(2)
@@ -128,14 +115,9 @@ def kurtosis(
     Args:
         fisher: Whether 3 is subtracted, so that it is 0 for normal numbers.
         bias: Whether it is that of the sample; else an estimate of that of the distribution.
-
-    Returns:
-        Kurtoses; nan where a sample does not vary.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.kurtosis(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(-1.2380952380952381)
+    Returns: Kurtoses; nan where a sample does not vary.
+    Example: fg.scipy.stats.kurtosis(np.array([1.0, 2.0, 4.0, 7.0]))
+        -> np.float64(-1.2380952380952381)
     """
     sample = Sample("kurtosis", a, axis, nan_policy)
     var = sample.moment(2)
@@ -154,13 +136,8 @@ def sem(
 ) -> Any:
     """Standard error of the mean.
 
-    Returns:
-        Standard deviations over roots of the numbers of elements.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.sem(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(1.3228756555322954)
+    Returns: Standard deviations over roots of the numbers of elements.
+    Example: fg.scipy.stats.sem(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(1.3228756555322954)
     """
     sample = Sample("sem", a, axis, nan_policy)
     return sample.finished(f.sqrt(sample.variance(ddof) / sample.n), keepdims)
@@ -172,13 +149,9 @@ def variation(
 ) -> Any:
     """Standard deviation over the mean.
 
-    Returns:
-        Coefficients of variation.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.variation(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(0.6546536707079771)
+    Returns: Coefficients of variation.
+    Example: fg.scipy.stats.variation(np.array([1.0, 2.0, 4.0, 7.0]))
+        -> np.float64(0.6546536707079771)
     """
     sample = Sample("variation", a, axis, nan_policy)
     out = f.sqrt(sample.variance(ddof)) / sample.mean(sample.x)
@@ -191,16 +164,9 @@ def describe(
 ) -> DescribeResult:
     """Size, extremes, mean, variance, skewness and kurtosis of samples.
 
-    Args:
-        bias: As in `skew` and `kurtosis`.
-
-    Returns:
-        A tuple with names.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.describe(np.array([1.0, 2.0, 4.0, 7.0])).variance
-        np.float64(7.0)
+    Args: bias: As in `skew` and `kurtosis`.
+    Returns: A tuple with names.
+    Example: fg.scipy.stats.describe(np.array([1.0, 2.0, 4.0, 7.0])).variance -> np.float64(7.0)
     """
     sample = Sample("describe", a, axis, nan_policy)
     low, high = (extreme(sample, is_min) for is_min in (True, False))
@@ -220,8 +186,7 @@ def describe(
 def zscore(a: Any, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
     """Differences from the mean in standard deviations.
 
-    Returns:
-        An array like ``a``; nan where a sample does not vary.
+    Returns: An array like ``a``; nan where a sample does not vary.
 
     Example:
         >>> import numpy as np
@@ -241,14 +206,9 @@ def zmap(
     Args:
         scores: Numbers.
         compare: Samples, whose mean and standard deviation count.
-
-    Returns:
-        An array like ``scores``; nan where a sample does not vary.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.zmap(np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0]))
-        array([-1.23091491, -0.73854895,  0.24618298,  1.72328087])
+    Returns: An array like ``scores``; nan where a sample does not vary.
+    Example: fg.scipy.stats.zmap(np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0]))
+        -> array([-1.23091491, -0.73854895,  0.24618298,  1.72328087])
     """
     sample = Sample("zmap", compare, axis, nan_policy)
     (values,) = floating("zmap", scores)
@@ -264,16 +224,10 @@ def zmap(
 def gzscore(a: Any, *, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
     """`zscore` of the logarithms.
 
-    Args:
-        a: Samples of positive numbers.
-
-    Returns:
-        An array like ``a``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.gzscore(np.array([1.0, 2.0, 4.0, 7.0]))
-        array([-1.37649077, -0.42838907,  0.51971263,  1.28516721])
+    Args: a: Samples of positive numbers.
+    Returns: An array like ``a``.
+    Example: fg.scipy.stats.gzscore(np.array([1.0, 2.0, 4.0, 7.0]))
+        -> array([-1.37649077, -0.42838907,  0.51971263,  1.28516721])
     """
     (x,) = floating("gzscore", a)
     return zscore(f.log(x), axis, ddof, nan_policy)
@@ -285,16 +239,9 @@ def gstd(
 ) -> Any:
     """Geometric standard deviation: ``exp`` of that of the logarithms.
 
-    Args:
-        a: Samples of positive numbers.
-
-    Returns:
-        Factors.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.gstd(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(2.3260915617236346)
+    Args: a: Samples of positive numbers.
+    Returns: Factors.
+    Example: fg.scipy.stats.gstd(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(2.3260915617236346)
     """
     (x,) = floating("gstd", a)
     sample = Sample("gstd", f.log(x), axis, nan_policy)
@@ -320,12 +267,8 @@ def entropy(
         axis: The axis of a distribution; ``None`` for all axes together.
         nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
         keepdims: Whether the axis stays, with length 1.
-
-    Returns:
-        ``-sum(pk log(pk))``, or ``sum(pk log(pk / qk))``.
-
-    Raises:
-        ArgumentError: If the base is not positive.
+    Returns: ``-sum(pk log(pk))``, or ``sum(pk log(pk / qk))``.
+    Raises: ArgumentError: If the base is not positive.
 
     Example:
         >>> from funcgrad.scipy import stats

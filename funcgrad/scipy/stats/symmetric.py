@@ -111,10 +111,8 @@ cauchy = family(
 class T(_Symmetric):
     """Student's t-distribution with ``df`` degrees of freedom.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.t.logpdf(np.array([0.5, 0.75]), 3.0)
-        array([-1.16097426, -1.34458936])
+    Example: fg.scipy.stats.t.logpdf(np.array([0.5, 0.75]), 3.0)
+        -> array([-1.16097426, -1.34458936])
     """
 
     name = "t"
@@ -198,10 +196,8 @@ gumbel_l = family(
 class Gennorm(_Symmetric):
     """Generalised normal distribution: a density proportional to ``exp(-abs(x)**beta)``.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.gennorm.logpdf(np.array([0.5, 0.75]), 1.5)
-        array([-0.94438574, -1.2403514 ])
+    Example: fg.scipy.stats.gennorm.logpdf(np.array([0.5, 0.75]), 1.5)
+        -> array([-0.94438574, -1.2403514 ])
     """
 
     name = "gennorm"
@@ -236,10 +232,8 @@ class Gennorm(_Symmetric):
 class Vonmises(_OnTheLine):
     """Von Mises distribution on the circle: a density proportional to ``exp(kappa cos(x))``.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.vonmises.logpdf(np.array([0.5, 0.75]), 2.0)
-        array([-0.90670548, -1.19849287])
+    Example: fg.scipy.stats.vonmises.logpdf(np.array([0.5, 0.75]), 2.0)
+        -> array([-0.90670548, -1.19849287])
     """
 
     name = "vonmises"

@@ -32,18 +32,13 @@ def boxcox(
         alpha: Must be None.
         optimizer: Must be None.
         nan_policy: ``"propagate"`` or ``"omit"``, which give nan for nan, or ``"raise"``.
-
-    Returns:
-        ``(x**lmbda - 1) / lmbda``, and ``log(x)`` where that is 0.
+    Returns: ``(x**lmbda - 1) / lmbda``, and ``log(x)`` where that is 0.
 
     Raises:
         ArgumentError: If there is no exponent: to find it, maximise `boxcox_llf`. If there is nan
             that must not be.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.boxcox(np.array([1.0, 2.0, 4.0]), 0.5)
-        array([0.        , 0.82842712, 2.        ])
+    Example: fg.scipy.stats.boxcox(np.array([1.0, 2.0, 4.0]), 0.5)
+        -> array([0.        , 0.82842712, 2.        ])
     """
     if lmbda is None or alpha is not None or optimizer is not None:
         raise ArgumentError(
@@ -73,14 +68,9 @@ def boxcox_llf(
     Args:
         lmb: The exponent.
         data: Samples of positive numbers.
-
-    Returns:
-        Logarithms of likelihoods.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.boxcox_llf(0.5, np.array([1.0, 2.0, 4.0]))
-        np.float64(-0.446169990728709)
+    Returns: Logarithms of likelihoods.
+    Example: fg.scipy.stats.boxcox_llf(0.5, np.array([1.0, 2.0, 4.0]))
+        -> np.float64(-0.446169990728709)
     """
     sample = Sample("boxcox_llf", data, axis, nan_policy)
     logs = f.log(sample.x)
@@ -121,11 +111,8 @@ def yeojohnson(x: Any, lmbda: Any = None, *, nan_policy: str = "propagate") -> A
     Raises:
         ArgumentError: If there is no exponent: to find it, maximise `yeojohnson_llf`. If there is
             nan that must not be.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.yeojohnson(np.array([-1.0, 2.0, 4.0]), 0.5)
-        array([-1.21895142,  1.46410162,  2.47213595])
+    Example: fg.scipy.stats.yeojohnson(np.array([-1.0, 2.0, 4.0]), 0.5)
+        -> array([-1.21895142,  1.46410162,  2.47213595])
     """
     if lmbda is None:
         raise ArgumentError(
@@ -143,16 +130,10 @@ def yeojohnson_llf(
 ) -> Any:
     """Logarithm of the likelihood of an exponent in `yeojohnson`.
 
-    Args:
-        lmb: The exponent.
-
-    Returns:
-        Logarithms of likelihoods.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.yeojohnson_llf(0.5, np.array([-1.0, 2.0, 4.0]))
-        np.float64(-2.3371629395045677)
+    Args: lmb: The exponent.
+    Returns: Logarithms of likelihoods.
+    Example: fg.scipy.stats.yeojohnson_llf(0.5, np.array([-1.0, 2.0, 4.0]))
+        -> np.float64(-2.3371629395045677)
     """
     sample = Sample("yeojohnson_llf", data, axis, nan_policy)
     exponent = floating("yeojohnson_llf", lmb, sample.x)[0]

@@ -50,13 +50,8 @@ def tmean(
 ) -> Any:
     """Mean of the numbers between limits.
 
-    Returns:
-        Means; nan of nothing.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.tmean(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(3.5)
+    Returns: Means; nan of nothing.
+    Example: fg.scipy.stats.tmean(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(3.5)
     """
     sample = _trimmed("tmean", a, limits, inclusive, axis, nan_policy)
     return sample.finished(sample.mean(sample.x), keepdims)
@@ -113,16 +108,9 @@ def tmin(
 ) -> Any:
     """The least number from a limit on.
 
-    Args:
-        lowerlimit: Least number that counts.
-
-    Returns:
-        Minima; nan of nothing.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.tmin(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(1.0)
+    Args: lowerlimit: Least number that counts.
+    Returns: Minima; nan of nothing.
+    Example: fg.scipy.stats.tmin(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(1.0)
     """
     return _least(True, a, (lowerlimit, None), axis, inclusive, nan_policy, keepdims)
 
@@ -138,16 +126,9 @@ def tmax(
 ) -> Any:
     """The greatest number up to a limit.
 
-    Args:
-        upperlimit: Greatest number that counts.
-
-    Returns:
-        Maxima; nan of nothing.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.tmax(np.array([1.0, 2.0, 4.0, 7.0]))
-        np.float64(7.0)
+    Args: upperlimit: Greatest number that counts.
+    Returns: Maxima; nan of nothing.
+    Example: fg.scipy.stats.tmax(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(7.0)
     """
     return _least(False, a, (None, upperlimit), axis, inclusive, nan_policy, keepdims)
 
@@ -182,17 +163,9 @@ def trim_mean(
     Args:
         proportiontocut: Which share of a sample is left out at either end, below one half.
         nan_policy: ``"propagate"`` or ``"raise"``.
-
-    Returns:
-        Means.
-
-    Raises:
-        ArgumentError: If nothing is left, or nan are to be left out.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.trim_mean(np.array([1.0, 2.0, 4.0, 7.0]), 0.25)
-        np.float64(3.0)
+    Returns: Means.
+    Raises: ArgumentError: If nothing is left, or nan are to be left out.
+    Example: fg.scipy.stats.trim_mean(np.array([1.0, 2.0, 4.0, 7.0]), 0.25) -> np.float64(3.0)
     """
     sample = sorted_sample("trim_mean", a, axis, nan_policy)
     size = shape_of(sample.x)[sample.axis]
@@ -212,19 +185,10 @@ def _between(sample: Sample, start: int, stop: int) -> Any:
 def trimboth(a: Any, proportiontocut: float, axis: Axis = 0) -> Any:
     """Samples in ascending order without the least and the greatest numbers.
 
-    Args:
-        proportiontocut: Which share of a sample is left out at either end.
-
-    Returns:
-        What is left.
-
-    Raises:
-        ArgumentError: If nothing is left.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.trimboth(np.array([1.0, 2.0, 4.0, 7.0]), 0.25)
-        array([2., 4.])
+    Args: proportiontocut: Which share of a sample is left out at either end.
+    Returns: What is left.
+    Raises: ArgumentError: If nothing is left.
+    Example: fg.scipy.stats.trimboth(np.array([1.0, 2.0, 4.0, 7.0]), 0.25) -> array([2., 4.])
     """
     sample = sorted_sample("trimboth", a, axis, "propagate")
     size = shape_of(sample.x)[sample.axis]
@@ -242,17 +206,9 @@ def trim1(a: Any, proportiontocut: float, tail: str = "right", axis: Axis = 0) -
         proportiontocut: Which share of a sample is left out.
         tail: ``"right"`` leaves out the greatest numbers, ``"left"`` the least ones.
         axis: The axis of a sample; ``None`` for all axes together.
-
-    Returns:
-        What is left.
-
-    Raises:
-        ArgumentError: If there is no such tail.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.stats.trim1(np.array([1.0, 2.0, 4.0, 7.0]), 0.25)
-        array([1., 2., 4.])
+    Returns: What is left.
+    Raises: ArgumentError: If there is no such tail.
+    Example: fg.scipy.stats.trim1(np.array([1.0, 2.0, 4.0, 7.0]), 0.25) -> array([1., 2., 4.])
     """
     if tail.lower() not in ("left", "right"):
         raise ArgumentError(f"trim1: tail must be 'left' or 'right', got {tail!r}.")

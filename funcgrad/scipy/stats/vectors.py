@@ -40,8 +40,7 @@ class Vectors:
     def rvs(self, *args: Any, **kwargs: Any) -> Any:
         """Samples are not drawn here.
 
-        Raises:
-            ArgumentError: Always: randomness comes from a key.
+        Raises: ArgumentError: Always: randomness comes from a key.
         """
         raise ArgumentError(
             f"{self.name}.rvs: random numbers come from explicit keys. Draw them by "
@@ -116,9 +115,7 @@ class MultivariateNormal(Vectors):
             cov: Covariances, ``(..., n, n)``; ``(n,)``, their diagonals; or numbers.
             allow_singular: Whether a covariance may be singular, which must then be one known
                 matrix: the density is that on the subspace where the vectors lie.
-
-        Returns:
-            Logarithms, ``(...)``.
+        Returns: Logarithms, ``(...)``.
 
         Raises:
             ShapeError: If they do not fit together.
@@ -160,9 +157,7 @@ class MultivariateNormal(Vectors):
             mean: Means, ``(..., n)``; by default 0.
             cov: Covariances, as in `logpdf`.
             allow_singular: As in `logpdf`.
-
-        Returns:
-            Densities, ``(...)``.
+        Returns: Densities, ``(...)``.
         """
         return f.exp(self.logpdf(x, mean, cov, allow_singular))
 
@@ -173,9 +168,7 @@ class MultivariateNormal(Vectors):
         Args:
             mean: Means, ``(..., n)``, of which only the length counts.
             cov: Covariances, as in `logpdf`.
-
-        Returns:
-            Entropies.
+        Returns: Entropies.
         """
         _, _, spread, n = self._places("entropy", [], mean, cov)
         if not shape_of(spread):
@@ -257,12 +250,8 @@ class Dirichlet(Vectors):
             x: Points along the first axis, ``(n, ...)``; or without their last component, which
                 is what is left of 1.
             alpha: Parameters, positive, ``(n,)``.
-
-        Returns:
-            Logarithms, ``-inf`` for what is no point of the simplex.
-
-        Raises:
-            ShapeError: If they do not fit together.
+        Returns: Logarithms, ``-inf`` for what is no point of the simplex.
+        Raises: ShapeError: If they do not fit together.
         """
         alpha, x = self._alpha("logpdf", alpha, x)
         n = shape_of(alpha)[0]
@@ -288,20 +277,15 @@ class Dirichlet(Vectors):
         Args:
             x: Points along the first axis, as in `logpdf`.
             alpha: Parameters, positive, ``(n,)``.
-
-        Returns:
-            Densities.
+        Returns: Densities.
         """
         return f.exp(self.logpdf(x, alpha))
 
     def mean(self, alpha: Any) -> Any:
         """Mean.
 
-        Args:
-            alpha: Parameters, positive, ``(n,)``.
-
-        Returns:
-            A vector, ``(n,)``.
+        Args: alpha: Parameters, positive, ``(n,)``.
+        Returns: A vector, ``(n,)``.
         """
         (alpha,) = self._alpha("mean", alpha)
         return alpha / fnp.sum(alpha)
@@ -309,11 +293,8 @@ class Dirichlet(Vectors):
     def var(self, alpha: Any) -> Any:
         """Variances of the components.
 
-        Args:
-            alpha: Parameters, positive, ``(n,)``.
-
-        Returns:
-            A vector, ``(n,)``.
+        Args: alpha: Parameters, positive, ``(n,)``.
+        Returns: A vector, ``(n,)``.
         """
         (alpha,) = self._alpha("var", alpha)
         total = fnp.sum(alpha)
@@ -322,11 +303,8 @@ class Dirichlet(Vectors):
     def cov(self, alpha: Any) -> Any:
         """Covariances of the components.
 
-        Args:
-            alpha: Parameters, positive, ``(n,)``.
-
-        Returns:
-            A matrix, ``(n, n)``.
+        Args: alpha: Parameters, positive, ``(n,)``.
+        Returns: A matrix, ``(n, n)``.
         """
         (alpha,) = self._alpha("cov", alpha)
         total = fnp.sum(alpha)
@@ -336,11 +314,8 @@ class Dirichlet(Vectors):
     def entropy(self, alpha: Any) -> Any:
         """Entropy in natural units.
 
-        Args:
-            alpha: Parameters, positive, ``(n,)``.
-
-        Returns:
-            A number.
+        Args: alpha: Parameters, positive, ``(n,)``.
+        Returns: A number.
         """
         (alpha,) = self._alpha("entropy", alpha)
         total, n = fnp.sum(alpha), shape_of(alpha)[0]
@@ -368,9 +343,7 @@ class Multinomial(Vectors):
             x: Counts, ``(..., m)``.
             n: Number of trials.
             p: Probabilities of the outcomes, ``(..., m)``.
-
-        Returns:
-            Logarithms, ``-inf`` unless the counts are integers from 0 on and sum to ``n``.
+        Returns: Logarithms, ``-inf`` unless the counts are integers from 0 on and sum to ``n``.
 
         Example:
             >>> import numpy as np
@@ -392,9 +365,7 @@ class Multinomial(Vectors):
             x: Counts, ``(..., m)``.
             n: Number of trials.
             p: Probabilities of the outcomes, ``(..., m)``.
-
-        Returns:
-            Probabilities.
+        Returns: Probabilities.
         """
         return f.exp(self.logpmf(x, n, p))
 
@@ -404,9 +375,7 @@ class Multinomial(Vectors):
         Args:
             n: Number of trials.
             p: Probabilities of the outcomes, ``(..., m)``.
-
-        Returns:
-            Vectors, ``(..., m)``.
+        Returns: Vectors, ``(..., m)``.
         """
         n, p = floating("multinomial.mean", n, p)
         return reshape(n, (*shape_of(n), 1)) * p
@@ -417,9 +386,7 @@ class Multinomial(Vectors):
         Args:
             n: Number of trials.
             p: Probabilities of the outcomes, ``(..., m)``.
-
-        Returns:
-            Matrices, ``(..., m, m)``.
+        Returns: Matrices, ``(..., m, m)``.
         """
         n, p = floating("multinomial.cov", n, p)
         m = shape_of(p)[-1]
@@ -435,9 +402,7 @@ class Multinomial(Vectors):
         Args:
             n: Number of trials, an int.
             p: Probabilities of the outcomes, ``(..., m)``.
-
-        Returns:
-            Entropies.
+        Returns: Entropies.
         """
         n = int(n)
         (p,) = floating("multinomial.entropy", p)

@@ -26,9 +26,7 @@ def fixed_point(f: Any, a: Any, x0: Any, distance: Callable[..., Any], tol: floa
         x0: Where to start, of the structure of the result.
         distance: ``distance(x, y)``, a number.
         tol: The distance of successive points at which to stop.
-
-    Returns:
-        The fixed point.
+    Returns: The fixed point.
 
     Example:
         >>> import numpy as np

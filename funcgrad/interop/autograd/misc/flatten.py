@@ -13,11 +13,8 @@ __all__ = ["flatten", "flatten_func"]
 def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
     """One vector of all arrays in a container, and the function back.
 
-    Args:
-        value: An array, a number or a nested container of them.
-
-    Returns:
-        The vector, dicts in the order of their keys, and ``unflatten``.
+    Args: value: An array, a number or a nested container of them.
+    Returns: The vector, dicts in the order of their keys, and ``unflatten``.
 
     Example:
         >>> from funcgrad.interop.autograd.misc.flatten import flatten
@@ -36,9 +33,7 @@ def flatten_func(func: Callable[..., Any], example: Any) -> Any:
     Args:
         func: ``func(x, *args)``, whose value is a container too.
         example: An ``x``.
-
-    Returns:
-        The function of the vector, ``unflatten``, and the vector of the example.
+    Returns: The function of the vector, ``unflatten``, and the vector of the example.
     """
     vector, unflatten = flatten(example)
 

@@ -60,9 +60,7 @@ def sgd(
     Args:
         step_size: Factor of the velocity.
         mass: How much of the velocity is kept.
-
-    Returns:
-        The last point, like ``x``.
+    Returns: The last point, like ``x``.
 
     Example:
         >>> from funcgrad.interop.autograd.misc.optimizers import sgd
@@ -83,11 +81,8 @@ def rmsprop(
 ) -> Any:
     """Steps divided by the root of a running mean of squares, which starts at one.
 
-    Args:
-        gamma: How much of the mean is kept.
-
-    Returns:
-        The last point, like ``x``.
+    Args: gamma: How much of the mean is kept.
+    Returns: The last point, like ``x``.
 
     Example:
         >>> from funcgrad.interop.autograd.misc.optimizers import rmsprop
@@ -114,9 +109,7 @@ def adam(
     Args:
         b1: How much of the mean of gradients is kept.
         b2: How much of the mean of squares is kept.
-
-    Returns:
-        The last point, like ``x``.
+    Returns: The last point, like ``x``.
 
     Example:
         >>> from funcgrad.interop.autograd.misc.optimizers import adam

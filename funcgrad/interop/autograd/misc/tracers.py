@@ -18,8 +18,6 @@ def const_graph(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[
         fun: The function; only its shapes may decide what it does.
         *args: Its first arguments, which are bound.
         **kwargs: Keyword arguments, which are bound.
-
-    Returns:
-        A function of the other arguments.
+    Returns: A function of the other arguments.
     """
     return jit(partial(fun, *args, **kwargs))

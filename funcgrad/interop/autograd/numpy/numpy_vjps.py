@@ -18,9 +18,7 @@ def unbroadcast(x: Any, target_meta: Any, broadcast_idx: int = 0) -> Any:
         target_meta: Shape of the array before, or a tuple that starts with the shape, as
             autograd's ``metadata`` gives it.
         broadcast_idx: Position of axes that were added.
-
-    Returns:
-        The cotangent, of the shape before.
+    Returns: The cotangent, of the shape before.
     """
     shape = target_meta[0] if target_meta and isinstance(target_meta[0], tuple) else target_meta
     extra = np.ndim(x) - len(shape)
@@ -37,9 +35,7 @@ def unbroadcast_f(target: Any, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     Args:
         target: The argument that broadcast.
         f: From the cotangent of the result to one of the shape of the result.
-
-    Returns:
-        From the cotangent of the result to that of ``target``.
+    Returns: From the cotangent of the result to that of ``target``.
     """
     shape = np.shape(target)
     return lambda g: unbroadcast(f(g), shape)

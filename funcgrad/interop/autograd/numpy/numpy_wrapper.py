@@ -19,9 +19,7 @@ def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> An
         offset: How far above the main diagonal they lie; below it if negative.
         axis1: Axis of the rows in the result.
         axis2: Axis of the columns in the result.
-
-    Returns:
-        Array with one axis more than ``D``, zero elsewhere.
+    Returns: Array with one axis more than ``D``, zero elsewhere.
 
     Example:
         >>> import numpy as np
@@ -42,8 +40,7 @@ def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> An
 def metadata(A: Any) -> tuple[tuple[int, ...], int, Any, bool]:
     """Shape, number of axes, dtype, and whether that is complex.
 
-    Args:
-        A: An array.
+    Args: A: An array.
     """
     return np.shape(A), np.ndim(A), np.result_type(A), bool(np.iscomplexobj(A))
 
@@ -57,9 +54,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
         condition: Bools.
         x: Values where they are true.
         y: Values where they are false.
-
-    Returns:
-        The chosen values; without ``x`` and ``y`` the places of what is true.
+    Returns: The chosen values; without ``x`` and ``y`` the places of what is true.
 
     Example:
         >>> from funcgrad.interop.autograd import numpy as np

@@ -178,8 +178,7 @@ class RigidTransform:
     def as_dual_quat(self, *, scalar_first: bool = False) -> Any:
         """Dual quaternions ``(..., 8)``, the real part first.
 
-        Args:
-            scalar_first: Whether scalars come first in both parts.
+        Args: scalar_first: Whether scalars come first in both parts.
         """
         move = fnp.concatenate([self._translation, fnp.zeros_like(self._quat[..., :1])], -1)
         parts = [self._quat, formulas.product(move, self._quat) / 2]
