@@ -36,6 +36,7 @@ from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.cells import Rows, fill_cells, passing_cells, rows_of
 from funcgrad.higher_order.linearity import nonlinear_entry
+from funcgrad.higher_order.pulling import pulled
 from funcgrad.higher_order.reroll import rerolled
 from funcgrad.higher_order.staging import put_back
 from funcgrad.numpy.writable import as_arguments
@@ -194,7 +195,7 @@ class Differential:
             outs, linear = split(fun_flat, leaves, is_active, what)
             value = outs[0]
             one = _check_scalar(value, holomorphic, what)
-            cts = linear.pull([one] + [None] * (len(outs) - 1))
+            cts = pulled(linear, [one] + [None] * (len(outs) - 1))
         if _FLOAT.issuperset(map(type, cts)):
             gradient = list(map(np.float64, cts))
         else:

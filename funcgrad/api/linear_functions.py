@@ -34,6 +34,7 @@ from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.cells import Cell
+from funcgrad.higher_order.pulling import pulled
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_values, unwrapped
 from funcgrad.transforms.linearize import LinearMap, TapeEntry
@@ -210,10 +211,10 @@ class VjpFunction(LinearFunction):
             finals.append(entry.content() if isinstance(entry, Cell) else None)
         cts = check_cotangents(cotangent, s.out_tree, s.out_avals, s.what)
         with without_warnings() as block, block:
-            pulled = linear.pull([*finals, *cts])
+            found = pulled(linear, [*finals, *cts])
         own = Owner([*self.kept, *cts])
         filled: list[Any] = []
-        for i, (ct, aval, entry) in enumerate(zip(pulled, s.in_avals, entries, strict=True)):
+        for i, (ct, aval, entry) in enumerate(zip(found, s.in_avals, entries, strict=True)):
             if isinstance(entry, DontWant):
                 filled.append(DidntWant())
             elif isinstance(entry, GradValue):
@@ -223,8 +224,8 @@ class VjpFunction(LinearFunction):
                 filled.append(GradRef())
         values = [x for x in filled if not isinstance(x, GradRef | DidntWant)]
         check_for_nans(s.what, values, (list(self.kept), cotangent))
-        found: tuple[Any, ...] = tree_unflatten(s.in_tree, filled)
-        return found
+        result: tuple[Any, ...] = tree_unflatten(s.in_tree, filled)
+        return result
 
     def _accumulate(self, ref: Cell, ct: Any, is_of_ref: bool) -> None:
         """Add a cotangent to what a reference holds; that of a reference has it in it already."""

@@ -12,9 +12,11 @@ from funcgrad.core.avals import Shape
 from funcgrad.core.observers import OBSERVED
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Var
-from funcgrad.core.trace import current_trace
+from funcgrad.core.trace import EVAL, Tracer, current_trace
 from funcgrad.primitives.indexing import DynamicUpdateSlice
+from funcgrad.primitives.families import linear_jvp
 from funcgrad.primitives.shape import Pad, Reverse, Slice, reshape, reshaping
+from funcgrad.transforms.linearize import LinearizeTracer
 from funcgrad.transforms.stage import StageTrace, StageTracer
 
 _KNOWN = (int, type(None))
@@ -40,11 +42,12 @@ class Box:
         backward: Axes whose places descend.
         cuts: Operations that read it, without a change of axes.
         steps: Operations that read it.
+        index: How NumPy names it, but for the layout.
     """
 
     __slots__ = (
-        "backward", "cuts", "is_dense", "layout", "lengths", "limits", "shape", "starts", "steps",
-        "strides",
+        "backward", "cuts", "index", "is_dense", "layout", "lengths", "limits", "part", "shape",
+        "starts", "steps", "strides",
     )  # fmt: skip
 
     def __init__(self, shape: Shape, ranges: Sequence[range], layout: Shape | None = None) -> None:
@@ -75,6 +78,8 @@ class Box:
             steps.append(Reverse(self.backward))
         self.cuts = tuple(steps)
         self.steps = self.cuts if self.layout == self.lengths else (*steps, reshaping(self.layout))
+        self.index = tuple(map(slice_of, ranges))
+        self.part = Part(self)
 
     def read(self, x: Any) -> Any:
         """This part of an array, by equations whose line is looked up once: loops read thousands.
@@ -83,6 +88,8 @@ class Box:
             x: The array; its value is strong.
         """
         trace = current_trace()
+        if type(x) is LinearizeTracer and self.cuts and trace.parent is EVAL:
+            return trace.process(self.part, (x,))
         is_recorded = type(x) is StageTracer and x.owner is trace and bool(self.steps)
         if not is_recorded or not isinstance(trace, StageTrace):
             for step in self.steps:
@@ -115,6 +122,42 @@ class Box:
         if self.lengths == self.shape:
             return value
         return _UPDATE.bind(x, value, *map(np.int64, self.starts))
+
+
+def slice_of(r: range) -> slice:
+    """Places of a range, as Python writes them between brackets."""
+    if not len(r):
+        return slice(0, 0)
+    stop = r[-1] + (1 if r.step > 0 else -1)
+    return slice(r.start, None if stop < 0 else stop, r.step)
+
+
+class Part(Primitive):
+    """The part of an array that is a box: all steps of reading it, as one entry of a tape.
+
+    Values are read and written by one index; of anything else the steps are taken.
+    """
+
+    box: Box
+
+    jvp = linear_jvp
+
+    def bind(self, *args: Any) -> Any:
+        (x,) = args
+        for step in self.box.steps:
+            x = step.bind(x)
+        return x
+
+    def impl(self, x: Any) -> Any:
+        return x[self.box.index].reshape(self.box.layout)
+
+    def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
+        box = self.box
+        if isinstance(ct, Tracer):
+            return (box.padded(ct, np.zeros((), ct.dtype)),)
+        out = np.zeros(box.shape, ct.dtype)
+        out[box.index] = ct.reshape(box.lengths)
+        return (out,)
 
 
 def known_key(index: Any) -> tuple[Any, ...] | None:

@@ -17,6 +17,7 @@ import numpy as np
 from funcgrad.core.avals import Shape, ShapedArray
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Trace, Tracer, current_trace, run_under
+from funcgrad.numpy.boxes import slice_of
 from funcgrad.numpy.indexing import assigned, indexed
 from funcgrad.primitives.objects import unwrapped
 from funcgrad.primitives.shape import Reshape, Reverse, Slice, Transpose
@@ -57,7 +58,7 @@ class Indexed:
     @property
     def index(self) -> tuple[Any, ...]:
         """Source of the index, as Python writes it between the brackets."""
-        return tuple(_slice_of(e) if type(e) is range else e for e in self.key)
+        return tuple(slice_of(e) if type(e) is range else e for e in self.key)
 
     def read(self, x: Any) -> Any:
         return indexed(x, self.index)
@@ -102,7 +103,7 @@ class Indexed:
                 elif type(inner) is not int:
                     return None
             elif type(inner) in (int, range):
-                found.append(e[inner] if type(inner) is int else e[_slice_of(inner)])
+                found.append(e[inner] if type(inner) is int else e[slice_of(inner)])
             elif e == range(self.shape[sum(x is not None for x in found)]):
                 found.append(inner)
             else:
@@ -112,13 +113,6 @@ class Indexed:
 
 def _is_known_same(a: Any, b: Any) -> bool:
     return not isinstance(a, Tracer) and not isinstance(b, Tracer) and a == b
-
-
-def _slice_of(r: range) -> slice:
-    if not len(r):
-        return slice(0, 0)
-    stop = r[-1] + (1 if r.step > 0 else -1)
-    return slice(r.start, None if stop < 0 else stop, r.step)
 
 
 def basic_key(shape: Shape, index: Any) -> tuple[list[Any], bool] | None:

@@ -16,6 +16,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -170,7 +171,8 @@ class Smooth(families.Elementwise):
         return scale
 
     def _differential(self, primals: Sequence[Value], slots: Slots) -> tuple[Any, Any, Any] | None:
-        if self.level_at is not None:
+        is_level = None if self.level_at is None else self.level_at(*primals)
+        if is_level is not None and np.asarray(is_level).any():
             return None
         out = self.impl(*primals)
         operands: list[Any] = []
@@ -572,12 +574,16 @@ def _zeros(n: int, dtype: np.dtype[Any]) -> Any:
     return np.zeros(n, dtype)
 
 
-def _is_finite(x: Any) -> bool:
-    """Whether all numbers are finite; others raise the flag "invalid"."""
+def is_finite(x: Any) -> bool:
+    """Whether all numbers of an array are finite; others raise the flag "invalid"."""
     if x.size <= _FEW:
         row = x if x.ndim == 1 else x.ravel()
         return math.isfinite(row.dot(_zeros(x.size, x.dtype)).real)
     return bool(np.isfinite(x).all())
+
+
+takes_plain_products: ContextVar[bool] = ContextVar("funcgrad_plain_products", default=False)
+"""Whether products of tangents may be nan for now where they are to be 0, as somebody looks."""
 
 
 def _zero_where_zero(operation: Any, count: int) -> Callable[[Any, Any], Any]:
@@ -588,9 +594,11 @@ def _zero_where_zero(operation: Any, count: int) -> Callable[[Any, Any], Any]:
     """
 
     def evaluate(*args: Any) -> Any:
+        if takes_plain_products.get():
+            return operation(*args)
         with np.errstate(invalid="ignore"):
             out = operation(*args)
-            if _is_finite(out):
+            if is_finite(out):
                 return out
         for t in args[:count]:
             out = np.where(np.equal(t, 0), t, out)[()]

@@ -1,0 +1,51 @@
+"""Pulling cotangents back through values, with the plain products of NumPy where these do.
+
+``scale`` leaves a cotangent of 0 at 0, whatever it is multiplied by, and looking for such places
+takes several times as long as the product. It differs from the product only where that is nan, and
+linear operations hand a nan on to everything that depends on it. So what is finite in the end was
+computed from products that were right, and anything else is computed once more, with care.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.observers import OBSERVED
+from funcgrad.core.primitive import Primitive, is_own_module
+from funcgrad.core.trace import EVAL, current_trace
+from funcgrad.primitives.elementwise import is_finite, takes_plain_products
+from funcgrad.scalar_tape.trace import NumberMap
+from funcgrad.transforms.linearize import LinearMap
+
+
+@cache
+def _hands_on(kind: type[Primitive]) -> bool:
+    """Whether an operation hands every nan on, and lets no rule of the user's see one."""
+    return is_own_module(kind.__module__) and not kind.multiple_results
+
+
+def pulled(linear: LinearMap | NumberMap, cts: Sequence[Any]) -> list[Any]:
+    """Cotangents of the inputs for cotangents of the outputs, as `LinearMap.pull` gives them.
+
+    Args:
+        linear: The derivative at a point.
+        cts: Cotangents of the outputs, ``None`` for zeros.
+    """
+    if isinstance(linear, NumberMap) or linear.point is not None or current_trace() is not EVAL:
+        return linear.pull(cts)
+    kinds = {type(entry.primitive) for entry in linear.entries}
+    if OBSERVED.computed or not all(map(_hands_on, kinds)):
+        return linear.pull(cts)
+    token = takes_plain_products.set(True)
+    try:
+        with np.errstate(invalid="ignore"):
+            found = linear.pull(cts)
+            if all(ct is None or is_finite(np.asarray(ct)) for ct in found):
+                return found
+    finally:
+        takes_plain_products.reset(token)
+    return linear.pull(cts)
