@@ -120,6 +120,7 @@ def value_and_grad(
 
 _DOUBLES = frozenset((float, np.float64))
 _FLOAT = frozenset((float,))
+_ONE = np.float64(1.0)
 _FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 _LEAF = pytree.tree_structure(0.0)
 
@@ -199,7 +200,7 @@ class Differential:
         if _FLOAT.issuperset(map(type, cts)):
             gradient = list(map(np.float64, cts))
         else:
-            own = Owner((*leaves, *([value] if type(value) is np.ndarray else ())))
+            own = Owner((*leaves, value))
             gradient = [
                 zeros_like(x) if ct is None else own(_typed_like(ct, x))
                 for ct, x in zip(cts, leaves, strict=True)
@@ -260,7 +261,7 @@ def split_aux(out: Any, aux_tree: list[pytree.PyTreeDef], what: str) -> list[Any
 
 def _typed_like(ct: Any, x: Any) -> Any:
     """The cotangent as a NumPy value of its input's dtype."""
-    if isinstance(ct, Tracer | np.ndarray | np.generic):
+    if type(ct) is np.ndarray or isinstance(ct, Tracer | np.ndarray | np.generic):
         return ct
     return aval_of(x).dtype.type(ct)
 
@@ -321,8 +322,8 @@ def _describe(out: Any) -> str:
 
 def _check_scalar(value: Any, holomorphic: bool, what: str) -> Any:
     """The cotangent 1 of a scalar result."""
-    if type(value) is float:
-        return np.float64(1.0)
+    if type(value) is float or (type(value) is np.float64 and not holomorphic):
+        return _ONE
     try:
         aval = None if isinstance(value, list | tuple | dict) else aval_of(value)
     except DtypeError:

@@ -154,8 +154,8 @@ def aval_of(value: Any) -> ShapedArray:
     found = _SCALARS.get(kind)
     if found is not None:
         return found
-    if hasattr(value, "aval"):
-        aval: ShapedArray = value.aval
+    aval: ShapedArray | None = getattr(value, "aval", None)
+    if aval is not None:
         return aval
     if isinstance(value, np.generic):
         scalar = _SCALARS[kind] = shaped((), check_dtype(value.dtype, "a NumPy scalar"))

@@ -9,22 +9,22 @@ computed from products that were right, and anything else is computed once more,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.observers import OBSERVED
-from funcgrad.core.primitive import Primitive, is_own_module
+from funcgrad.core.primitive import is_own_module
 from funcgrad.core.trace import EVAL, current_trace
-from funcgrad.primitives.elementwise import is_finite, takes_plain_products
+from funcgrad.primitives.elementwise import LOOK_FOR_ZEROS, is_finite, takes_plain_products
 from funcgrad.scalar_tape.trace import NumberMap
 from funcgrad.transforms.linearize import LinearMap
 
 
-@cache
-def _hands_on(kind: type[Primitive]) -> bool:
-    """Whether an operation hands every nan on, and lets no rule of the user's see one."""
+@lru_cache(1024)
+def _hands_on(kind: Any) -> bool:
+    """Whether a class of operations hands every nan on, and lets no rule of the user's see one."""
     return is_own_module(kind.__module__) and not kind.multiple_results
 
 
@@ -35,16 +35,21 @@ def pulled(linear: LinearMap | NumberMap, cts: Sequence[Any]) -> list[Any]:
         linear: The derivative at a point.
         cts: Cotangents of the outputs, ``None`` for zeros.
     """
-    if isinstance(linear, NumberMap) or linear.point is not None or current_trace() is not EVAL:
+    if type(linear) is not LinearMap or current_trace() is not EVAL or OBSERVED.computed:
         return linear.pull(cts)
-    kinds = {type(entry.primitive) for entry in linear.entries}
-    if OBSERVED.computed or not all(map(_hands_on, kinds)):
+    kinds: set[Any] = {type(entry.primitive) for entry in linear.entries}
+    if kinds.isdisjoint(LOOK_FOR_ZEROS) or linear.point or not all(map(_hands_on, kinds)):
         return linear.pull(cts)
-    token = takes_plain_products.set(True)
+    # It changes nothing yet: Ctrl-C may come before the next line.
+    token = takes_plain_products.set(takes_plain_products.get())
     try:
+        takes_plain_products.set(True)
         with np.errstate(invalid="ignore"):
             found = linear.pull(cts)
-            if all(ct is None or is_finite(np.asarray(ct)) for ct in found):
+            for ct in found:
+                if ct is not None and not is_finite(np.asarray(ct)):
+                    break
+            else:
                 return found
     finally:
         takes_plain_products.reset(token)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from funcgrad.core.avals import Shape
+from funcgrad.core.avals import Shape, aval_of, shaped
 from funcgrad.core.observers import OBSERVED
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Var
 from funcgrad.core.trace import EVAL, Tracer, current_trace
-from funcgrad.primitives.indexing import DynamicUpdateSlice
 from funcgrad.primitives.families import linear_jvp
+from funcgrad.primitives.indexing import DynamicUpdateSlice
 from funcgrad.primitives.shape import Pad, Reverse, Slice, reshape, reshaping
-from funcgrad.transforms.linearize import LinearizeTracer
+from funcgrad.transforms.linearize import LinearizeTracer, record_linear
 from funcgrad.transforms.stage import StageTrace, StageTracer
 
 _KNOWN = (int, type(None))
@@ -42,11 +42,11 @@ class Box:
         backward: Axes whose places descend.
         cuts: Operations that read it, without a change of axes.
         steps: Operations that read it.
-        index: How NumPy names it, but for the layout.
+        part: The same of values, as one operation.
     """
 
     __slots__ = (
-        "backward", "cuts", "index", "is_dense", "layout", "lengths", "limits", "part", "shape",
+        "backward", "cuts", "is_dense", "layout", "lengths", "limits", "part", "shape",
         "starts", "steps", "strides",
     )  # fmt: skip
 
@@ -78,8 +78,7 @@ class Box:
             steps.append(Reverse(self.backward))
         self.cuts = tuple(steps)
         self.steps = self.cuts if self.layout == self.lengths else (*steps, reshaping(self.layout))
-        self.index = tuple(map(slice_of, ranges))
-        self.part = Part(self)
+        self.part = Part(self.by_steps, shape, shape, tuple(map(slice_of, ranges)), self.layout)
 
     def read(self, x: Any) -> Any:
         """This part of an array, by equations whose line is looked up once: loops read thousands.
@@ -88,19 +87,23 @@ class Box:
             x: The array; its value is strong.
         """
         trace = current_trace()
-        if type(x) is LinearizeTracer and self.cuts and trace.parent is EVAL:
+        if self.cuts and is_read_at_once(x):
             return trace.process(self.part, (x,))
         is_recorded = type(x) is StageTracer and x.owner is trace and bool(self.steps)
         if not is_recorded or not isinstance(trace, StageTrace):
-            for step in self.steps:
-                x = step.bind(x)
-            return x
+            return self.by_steps(x)
         source, var = OBSERVED.locate(), x.atom
         for step in self.steps:
             inputs = (var,)
             var = Var(step.abstract_eval(var.aval))
             trace.equations.append(Equation(step, inputs, (var,), source))
         return StageTracer(trace, var, source)
+
+    def by_steps(self, x: Any) -> Any:
+        """This part of an array, one operation after the other."""
+        for step in self.steps:
+            x = step.bind(x)
+        return x
 
     def spread(self, value: Any) -> Any:
         """Values of this part under the axes of the array: the reverse of reading them."""
@@ -133,31 +136,47 @@ def slice_of(r: range) -> slice:
 
 
 class Part(Primitive):
-    """The part of an array that is a box: all steps of reading it, as one entry of a tape.
+    """Some elements of an array, in one entry of a tape however many operations read them.
 
-    Values are read and written by one index; of anything else the steps are taken.
+    Values are read and written by one index; of anything else the operations are applied.
+
+    Args:
+        read: The operations, of any array of this shape.
+        shape: Of the array.
+        seen: Another shape in which it is indexed.
+        index: What NumPy takes.
+        layout: Shape of the result.
     """
 
-    box: Box
+    read: Callable[[Any], Any]
+    shape: Shape
+    seen: Shape
+    index: tuple[Any, ...]
+    layout: Shape
 
     jvp = linear_jvp
 
     def bind(self, *args: Any) -> Any:
-        (x,) = args
-        for step in self.box.steps:
-            x = step.bind(x)
-        return x
+        return self.read(*args)
 
     def impl(self, x: Any) -> Any:
-        return x[self.box.index].reshape(self.box.layout)
+        return x.reshape(self.seen)[self.index].reshape(self.layout)
 
     def transpose(self, ct: Any, x: Any) -> Sequence[Any]:
-        box = self.box
         if isinstance(ct, Tracer):
-            return (box.padded(ct, np.zeros((), ct.dtype)),)
-        out = np.zeros(box.shape, ct.dtype)
-        out[box.index] = ct.reshape(box.lengths)
-        return (out,)
+            mask, avals = [True], [shaped(self.shape, aval_of(ct).dtype)]
+            linear = record_linear(lambda x: [self.read(x)], [None], mask, avals, self.name)[1]
+            return linear.pull([ct])
+        out = np.zeros(self.seen, ct.dtype)
+        places = out[self.index]
+        places[...] = ct.reshape(places.shape)
+        return (out.reshape(self.shape),)
+
+
+def is_read_at_once(x: Any) -> bool:
+    """Whether it is followed by an eager gradient, so that reading a `Part` is one operation."""
+    trace = current_trace()
+    return type(x) is LinearizeTracer and x.owner is trace and trace.parent is EVAL
 
 
 def known_key(index: Any) -> tuple[Any, ...] | None:

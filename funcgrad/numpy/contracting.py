@@ -48,8 +48,10 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 def _operands(function: str, *args: Any, dtype: Any = None) -> list[Any]:
     """Values of one strong dtype."""
     values = promote(*[as_value(a, function) for a in args])
-    if any(aval_of(v).weak_type for v in values):
-        values = list(map(strong, values))
+    for v in values:
+        if aval_of(v).weak_type:
+            values = list(map(strong, values))
+            break
     if dtype is None:
         return values
     wanted = checked_dtype(dtype, function)

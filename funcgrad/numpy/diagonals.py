@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import builtins
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from funcgrad.base.signatures import explain
+from funcgrad.core.avals import Shape
+from funcgrad.core.trace import current_trace
 from funcgrad.dtypes import BOOL
+from funcgrad.numpy.boxes import Part, is_read_at_once
 from funcgrad.numpy.creating import eye
 from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
@@ -49,12 +53,25 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     last = len(shape_of(x)) - 1
     if (i, j) != (last - 1, last):
         x = moveaxis(x, (i, j), (-2, -1))
-    rows, columns = shape_of(x)[-2:]
+    part = _diagonal(shape_of(x), offset)
+    return current_trace().process(part, (x,)) if is_read_at_once(x) else part.read(x)
+
+
+@lru_cache(1024)
+def _diagonal(shape: Shape, offset: int) -> Part:
+    """A diagonal along the last two axes."""
+    *stack, rows, columns = shape
     first, second = builtins.max(-offset, 0), builtins.max(offset, 0)
     n = builtins.max(builtins.min(rows - first, columns - second), 0)
-    numbers = np.arange(n)
-    found = Gather((last - 1, last)).bind(x, first + numbers, second + numbers)
-    return moveaxis(found, 0, -1) if last > 1 else found
+
+    def read(x: Any) -> Any:
+        last, numbers = len(shape) - 1, np.arange(n)
+        found = Gather((last - 1, last)).bind(x, first + numbers, second + numbers)
+        return moveaxis(found, 0, -1) if last > 1 else found
+
+    start = first * columns + second
+    places = slice(start, start + n * (columns + 1), columns + 1) if n else slice(0)
+    return Part(read, shape, (*stack, rows * columns), (..., places), (*stack, n))
 
 
 def diag(v: Any, k: int = 0) -> Any:

@@ -7,6 +7,7 @@ exist the convention is a finite one: ties of an extreme share its tangent equal
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,13 @@ def folded_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
 def fold(primitive: Callable[..., Primitive], x: Any, axis: Any, keepdims: Any, name: str) -> Any:
     shape = shape_of(x)
     axes = folded_axes(axis, len(shape), name)
-    return _kept(primitive(axes).bind(x) if axes else x, shape, axes, keepdims)
+    return _kept(folding(primitive, axes).bind(x) if axes else x, shape, axes, keepdims)
+
+
+@lru_cache(4096)
+def folding(primitive: Callable[..., Primitive], axes: tuple[int, ...]) -> Primitive:
+    """The operation along known axes, remembered."""
+    return primitive(axes)
 
 
 def sum(

@@ -122,19 +122,22 @@ class _MatmulPlan:
         self.rows = [c for c in lhs if c not in rhs]
         self.columns = [c for c in rhs if c not in lhs]
         self.summed = [c for c in lhs if c in rhs and c not in out]
-        self.lhs_order = [lhs.index(c) for c in [*self.batch, *self.rows, *self.summed]]
-        self.rhs_order = [rhs.index(c) for c in [*self.batch, *self.summed, *self.columns]]
-        grouped = [*self.batch, *self.rows, *self.columns]
-        self.out_order = [grouped.index(c) for c in out]
+        self.lhs_order = _order([*self.batch, *self.rows, *self.summed], lhs)
+        self.rhs_order = _order([*self.batch, *self.summed, *self.columns], rhs)
+        self.out_order = _order(list(out), "".join([*self.batch, *self.rows, *self.columns]))
+        self.is_number = not out
         groups = (self.rows, self.columns, self.summed)
         are_there = not self.batch or (self.rows and self.columns)  # matmul has no stacked vectors
         self.is_matmul = len(self.summed) == 1 and max(map(len, groups)) == 1 and bool(are_there)
 
     def __call__(self, x: Any, y: Any) -> Any:
-        x = _permuted(x, self.lhs_order)
-        y = _permuted(y, self.rhs_order)
+        if self.lhs_order is not None:
+            x = x.transpose(self.lhs_order)
+        if self.rhs_order is not None:
+            y = y.transpose(self.rhs_order)
         if self.is_matmul:
-            return _permuted(np.matmul(x, y), self.out_order)
+            out = np.matmul(x, y)
+            return out if self.out_order is None else out.transpose(self.out_order)
         b, m = len(self.batch), len(self.batch) + len(self.rows)
         s = len(self.batch) + len(self.summed)
         batch: Shape = x.shape[:b]
@@ -143,16 +146,15 @@ class _MatmulPlan:
         left = x.reshape((*batch, math.prod(rows), k))
         right = y.reshape((*batch, k, math.prod(columns)))
         out = np.matmul(left, right).reshape((*batch, *rows, *columns))
-        return _permuted(out, self.out_order) if self.out_order else out[()]
+        if self.is_number:
+            return out[()]
+        return out if self.out_order is None else out.transpose(self.out_order)
 
 
-def _permuted(x: Any, order: list[int]) -> Any:
-    """An array with its axes in another order; itself if they are in that."""
-    return x if order == _IN_ORDER[: len(order)] else x.transpose(order)
-
-
-_IN_ORDER = list(range(64))
-"""The axes of an array, of which NumPy has 64 at most."""
+def _order(wanted: list[str], labels: str) -> list[int] | None:
+    """The order in which axes are wanted, or ``None`` if they are in it."""
+    order = [labels.index(c) for c in wanted]
+    return None if order == list(range(len(labels))) else order
 
 
 @lru_cache(4096)

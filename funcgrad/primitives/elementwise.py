@@ -722,6 +722,8 @@ pair = Pair(
     "select({0} == 0, {0}, select({1} == 0, {1}, {0} * {1}))",
     **_TANGENTS,
 )
+LOOK_FOR_ZEROS = frozenset((Scale, Unscale, SumOfTerms))
+"""Classes of the operations on tangents that are no plain products."""
 
 
 def ones_like(x: Value) -> Value:

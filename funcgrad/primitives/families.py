@@ -44,8 +44,8 @@ def instantiate(tangent: Value | None, primal: Value) -> Value:
 
 def shape_of(value: Value) -> Shape:
     """Shape of a value of any kind."""
-    shape: Shape = value.shape if hasattr(value, "shape") else np.shape(value)
-    return shape
+    shape: Shape | None = getattr(value, "shape", None)
+    return np.shape(value) if shape is None else shape
 
 
 def _linear_differential(

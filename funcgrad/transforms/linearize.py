@@ -472,16 +472,16 @@ def linearize_flat(
     """
     trace = LinearizeTrace(current_trace(), what)
     tape = trace.tape
-    args: list[Any] = []
-    for primal, active in zip(primals, is_active, strict=True):
+    args: list[Any] = list(primals)
+    inputs: list[Linear | None] = [None] * len(args)
+    for i, (primal, active) in enumerate(zip(primals, is_active, strict=True)):
         if active:
             is_array = type(primal) is np.ndarray
             aval = INTERNED.get((primal.shape, primal.dtype)) if is_array else None
             if aval is None:
                 aval = aval_of(primal)
-            args.append(LinearizeTracer(trace, primal, tape.new_slot(aval), aval))
-        else:
-            args.append(primal)
+            inputs[i] = slot = tape.new_slot(aval)
+            args[i] = LinearizeTracer(trace, primal, slot, aval)
     # `run_under` written out, for the tape ends with the trace.
     token, outer = enter_trace(current_trace()), function_trace.set(function_trace.get())
     try:
@@ -495,16 +495,12 @@ def linearize_flat(
         function_trace.reset(outer)
         leave_trace(token)
         trace.is_live = tape.is_live = False
-    inputs = [
-        trace.split(x)[1] if active else None for x, active in zip(args, is_active, strict=True)
-    ]
     pairs = [trace.split(result) for result in results]
-    outputs = [slot for _, slot in pairs]
+    outs, outputs = [p for p, _ in pairs], [slot for _, slot in pairs]
     # Take the tape from the trace: leaked tracers refer to it, and would keep all residuals.
     entries, tape.entries = tape.entries, []
     del args, results
     report_end(trace, tape)
-    outs = [p for p, _ in pairs]
     axes = tracked_axes() if axes_in_scope() else None
     point = Point(primals, outs, axes) if axes else None
     return outs, LinearMap(inputs, entries, tape.length, outputs, point)
