@@ -32,6 +32,7 @@ from funcgrad.base.error_state import without_warnings
 from funcgrad.base.transformed import HoldsProgram, Wrapper
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.axes import axes_in_scope
+from funcgrad.core.observers import OBSERVED
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.cells import Rows, fill_cells, passing_cells, rows_of
@@ -206,7 +207,8 @@ class Differential:
                 for ct, x in zip(cts, leaves, strict=True)
             ]
         value = _plain_scalar(value)
-        check_for_nans(what, [value, *gradient], args, kwargs)
+        if OBSERVED.computed:
+            check_for_nans(what, [value, *gradient], args, kwargs)
         found = gradient[0] if is_one else pytree.tree_unflatten(treedef, gradient)
         extra = pytree.tree_unflatten(aux_tree[0], outs[1:]) if has_aux else None
         return value, extra, found

@@ -28,6 +28,10 @@ def _hands_on(kind: Any) -> bool:
     return is_own_module(kind.__module__) and not kind.multiple_results
 
 
+_FEW = 3
+"""Fewer operations are not worth a look at the result, which takes as long as one at a product."""
+
+
 def pulled(linear: LinearMap | NumberMap, cts: Sequence[Any]) -> list[Any]:
     """Cotangents of the inputs for cotangents of the outputs, as `LinearMap.pull` gives them.
 
@@ -35,7 +39,8 @@ def pulled(linear: LinearMap | NumberMap, cts: Sequence[Any]) -> list[Any]:
         linear: The derivative at a point.
         cts: Cotangents of the outputs, ``None`` for zeros.
     """
-    if type(linear) is not LinearMap or current_trace() is not EVAL or OBSERVED.computed:
+    is_watched = current_trace() is not EVAL or OBSERVED.computed
+    if type(linear) is not LinearMap or is_watched or len(linear.entries) < _FEW:
         return linear.pull(cts)
     kinds: set[Any] = {type(entry.primitive) for entry in linear.entries}
     if kinds.isdisjoint(LOOK_FOR_ZEROS) or linear.point or not all(map(_hands_on, kinds)):

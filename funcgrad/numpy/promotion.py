@@ -32,6 +32,7 @@ from funcgrad.primitives.objects import WRAPPED_DTYPES, unwrapped
 from funcgrad.primitives.shape import Concatenate, reshape, shape_of
 
 _ARRAYS = (np.ndarray, np.generic, Tracer)
+_VALUES = (Tracer, np.generic)
 _LISTS = (list, tuple)
 
 
@@ -43,7 +44,7 @@ def as_value(x: Any, function: str = "this function") -> Any:
         function: Named in messages.
     Raises: DtypeError: If ``x`` is no array or has a dtype that is not supported.
     """
-    if type(x) in PYTHON_SCALARS or isinstance(x, Tracer | np.generic):
+    if isinstance(x, _VALUES) or type(x) in PYTHON_SCALARS:
         return x
     if isinstance(x, _LISTS):
         if holds_tracer(x):
@@ -183,6 +184,8 @@ def promote(*args: Any, is_compared: bool = False) -> list[Any]:
     avals = [aval_of(a) for a in args]
     if PROMOTIONS.users:
         refuse_ranks(avals)
+    if len(avals) == 1:
+        return list(args)
     if len(avals) == 2:
         x, y = avals
         if x.dtype is y.dtype and x.weak_type is y.weak_type:

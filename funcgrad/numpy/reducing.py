@@ -15,6 +15,7 @@ import numpy as np
 from funcgrad.base.signatures import docstring, explain, explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
+from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, INT64, PYTHON_SCALARS
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.numpy.elementwise import truth
@@ -372,6 +373,8 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
 def safe_sqrt(x: Any) -> Any:
     """The square root, whose derivatives at 0 are taken to be 0."""
     is_zero = p.equal.bind(x, p.zero_of(x))
+    if not isinstance(is_zero, Tracer) and not is_zero.any():
+        return without_axes(p.sqrt.bind(x))
     root = p.sqrt.bind(p.select.bind(is_zero, p.ones_like(x), x))
     return without_axes(p.select.bind(is_zero, p.zero_of(x), root))
 

@@ -47,6 +47,8 @@ class Unary(families.Elementwise):
         derivative: Called with the argument and the result.
         code: Scalar expression of the kernel.
         slope: The derivative at numbers, in ``x`` and ``out``, if it is to be written out.
+        is_regular: Whether NumPy warns of nothing in the derivative of which it has not warned in
+            the function.
         **options: Those of `Elementwise`.
 
     Example:
@@ -64,15 +66,19 @@ class Unary(families.Elementwise):
         derivative: Derivative,
         code: str,
         slope: str = "float(derivative(x, out))",
+        is_regular: bool = False,
         **options: Any,
     ):
         super().__init__(name, function, code, **options)
         self.derivative = derivative
         self.slope = slope
+        self.is_regular = is_regular
 
     def _differential(self, primals: Sequence[Value], slots: Slots) -> tuple[Any, Any, Any]:
         (x,) = primals
         y = self.impl(x)
+        if self.is_regular:
+            return y, scale, [slots[0], self.derivative(x, y)]
         with np.errstate(all="ignore"):
             return y, scale, [slots[0], self.derivative(x, y)]
 
@@ -1189,7 +1195,7 @@ class _Reciprocal(Unary):
 complex_reciprocal = _Reciprocal(
     "reciprocal", np.reciprocal, lambda x, y: -y * y, "", kinds="c", code_kinds="c"
 )
-exp = _Exponential("exp", np.exp, lambda x, y: y, "exp({0})", slope="out")
+exp = _Exponential("exp", np.exp, lambda x, y: y, "exp({0})", slope="out", is_regular=True)
 exp2 = Unary("exp2", np.exp2, lambda x, y: y * _LN2, "exp2({0})")
 expm1 = Unary("expm1", np.expm1, lambda x, y: y + 1, "expm1({0})")
 log = Unary("log", np.log, lambda x, y: 1 / x, "log({0})", slope="1 / x")
@@ -1205,8 +1211,8 @@ rsqrt = Unary(
     parts=lambda recipe, x: recipe(div, x.aval.dtype.type(1), recipe(sqrt, x)),
 )
 cbrt = Unary("cbrt", np.cbrt, lambda x, y: 1 / (3 * y * y), "cbrt({0})", kinds="f")
-sin: Unary = Unary("sin", np.sin, lambda x, y: cos.bind(x), "sin({0})")
-cos: Unary = Unary("cos", np.cos, lambda x, y: -sin.bind(x), "cos({0})")
+sin: Unary = Unary("sin", np.sin, lambda x, y: cos.bind(x), "sin({0})", is_regular=True)
+cos: Unary = Unary("cos", np.cos, lambda x, y: -sin.bind(x), "cos({0})", is_regular=True)
 tan = Unary("tan", np.tan, lambda x, y: 1 + y * y, "tan({0})")
 arcsin = Unary("arcsin", np.arcsin, lambda x, y: rsqrt.bind((1 - x) * (1 + x)), "asin({0})")
 arccos = Unary("arccos", np.arccos, lambda x, y: -rsqrt.bind((1 - x) * (1 + x)), "acos({0})")

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -46,6 +46,11 @@ def shape_of(value: Value) -> Shape:
     """Shape of a value of any kind."""
     shape: Shape | None = getattr(value, "shape", None)
     return np.shape(value) if shape is None else shape
+
+
+def places_in(stack: Shape) -> Iterable[tuple[Any, ...]]:
+    """Indices of the members of a stack, which are one if it has no axes."""
+    return np.ndindex(stack) if stack else ((),)
 
 
 def _linear_differential(

@@ -48,7 +48,7 @@ from funcgrad.lowering import (
     UfuncCall,
 )
 from funcgrad.primitives import elementwise as p
-from funcgrad.primitives.families import Recipe, either, shape_of, zero_jvp
+from funcgrad.primitives.families import Recipe, either, places_in, shape_of, zero_jvp
 from funcgrad.primitives.indexing import Demand, Gather, along_axis_indices, take_along_axis
 from funcgrad.primitives.matrices import (
     BLOCK,
@@ -279,7 +279,7 @@ class LuFactor(Factorization):
         lu = np.array(a)
         pivots = np.zeros((*a.shape[:-2], k), np.int32)
         permutation = np.zeros(a.shape[:-1], np.int32)
-        for place in np.ndindex(a.shape[:-2]):
+        for place in places_in(a.shape[:-2]):
             if k:
                 lu[place], pivots[place] = _getrf(a[place])
             permutation[place] = _permutation_of(pivots[place], a.shape[-2])
@@ -365,7 +365,7 @@ class _Exchanged(Factorization):
     def impl(self, pivots: Any) -> Any:
         pivots = np.asarray(pivots)
         out = np.zeros((*pivots.shape[:-1], self.rows), np.int32)
-        for place in np.ndindex(pivots.shape[:-1]):
+        for place in places_in(pivots.shape[:-1]):
             order = _permutation_of(pivots[place] - 1, self.rows)
             out[place] = np.argsort(order) if self.is_undone else order
         return out
@@ -413,7 +413,7 @@ class Permutation(Factorization):
     def impl(self, pivots: Any) -> Any:
         pivots = np.asarray(pivots)
         out = np.empty(pivots.shape, np.int32)
-        for place in np.ndindex(pivots.shape[:-1]):
+        for place in places_in(pivots.shape[:-1]):
             out[place] = _permutation_of(pivots[place], pivots.shape[-1])
         return out
 
@@ -460,8 +460,7 @@ class FactoredSolve(System):
         if not b.size:
             return np.zeros(b.shape, b.dtype)
         results = [
-            self._solve_one(lu[place], pivots[place], b[place])
-            for place in np.ndindex(b.shape[:-2])
+            self._solve_one(lu[place], pivots[place], b[place]) for place in places_in(b.shape[:-2])
         ]
         return np.array(results).reshape(b.shape)
 
@@ -788,7 +787,7 @@ class Cofactors(Factorization):
         a = np.asarray(a)
         out = np.zeros(a.shape, a.dtype)
         if out.size:
-            for place in np.ndindex(a.shape[:-2]):
+            for place in places_in(a.shape[:-2]):
                 out[place] = _cofactors(a[place].astype(double(a.dtype)))
         return out
 

@@ -19,7 +19,7 @@ from funcgrad.dtypes import BOOL, complex_dtype, is_complex, real_dtype
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.contraction import Contract
-from funcgrad.primitives.families import Recipe, shape_of, stacked_batch
+from funcgrad.primitives.families import Recipe, places_in, shape_of, stacked_batch
 from funcgrad.primitives.ordering import stacked
 from funcgrad.primitives.reductions import ReduceAll
 from funcgrad.primitives.shape import (
@@ -266,7 +266,7 @@ class System(Primitive):
 def per_matrix(function: Callable[..., Any], *stacks: Any) -> list[Any]:
     """Results of a function of single matrices, as a list in the order of the stack."""
     lead = stacks[0].shape[:-2]
-    return [function(*(s[place] for s in stacks)) for place in np.ndindex(lead)]
+    return [function(*(s[place] for s in stacks)) for place in places_in(lead)]
 
 
 def scipy_linalg() -> Any:
@@ -393,7 +393,7 @@ class ByMatrix(Primitive):
         outs = [np.zeros(a.shape, a.dtype) for a in (avals if self.multiple_results else [avals])]
         words = self.signature.split("->")[0].split(",")
         ranks = [a.ndim - len(word) for a, word in zip(args, words, strict=True)]
-        for place in np.ndindex(args[0].shape[: ranks[0]]):
+        for place in places_in(args[0].shape[: ranks[0]]):
             self._fill([out[(*place, ...)] for out in outs], [a[place] for a in args])
         return outs if self.multiple_results else outs[0]
 

@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from funcgrad.core.avals import ShapedArray, shaped
-from funcgrad.core.primitive import BatchDim, Primitive, Value
+from funcgrad.core.primitive import BatchDim, Linear, Primitive, Value, with_differential
 from funcgrad.dtypes import BOOL, INT64
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.lowering import ArgReduction, Extern, Form, Reduction
 from funcgrad.primitives import shape as s
+from funcgrad.primitives.contraction import LETTERS, Contract
 from funcgrad.primitives.elementwise import coefficient, convert, div, equal, mul, scale
 from funcgrad.primitives.families import shape_of, zero_jvp
 
@@ -54,15 +55,27 @@ class _Extreme(_Reduce):
         # Complex numbers have no extreme values to start from.
         return Extern() if x.dtype.kind == "c" else super().lower(x)
 
+    def _differential(
+        self, primals: Sequence[Value], slots: Sequence[Linear | None]
+    ) -> tuple[Any, Any, Any]:
+        (x,) = primals
+        out = self.impl(x)
+        labels = LETTERS[: x.ndim]
+        rest = "".join(c for i, c in enumerate(labels) if i not in self.axes)
+        return out, Contract(labels, labels, rest), [slots[0], self._shares(x, out)]
+
+    @with_differential(_differential)
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         out = self.bind(x)
+        return out, s.ReduceSum(self.axes).bind(scale.bind(t, self._shares(x, out)))
+
+    def _shares(self, x: Value, out: Value) -> Value:
+        """Share of the tangent that each place has."""
         shape = shape_of(x)
         attained = convert(equal.bind(x, s.restore_axes(out, shape, self.axes)), x.dtype)
-        total = s.ReduceSum(self.axes)
-        count = s.restore_axes(total.bind(attained), shape, self.axes)
-        share = coefficient(div.bind, attained, count)
-        return out, total.bind(scale.bind(t, share))
+        count = s.restore_axes(s.ReduceSum(self.axes).bind(attained), shape, self.axes)
+        return coefficient(div.bind, attained, count)
 
 
 class ReduceMax(_Extreme):
