@@ -133,7 +133,7 @@ def may_repeat(program: Program, least: int) -> bool:
 
     Args:
         program: The program.
-        least: How many equations a loop must save.
+        least: How many equations a loop must save, bodies counted.
     """
     numbers: dict[tuple[int, type], int] = {}
     kinds = [
@@ -146,8 +146,9 @@ def may_repeat(program: Program, least: int) -> bool:
     # A hash: the numbers of a sequence as the digits of one, which may overflow.
     digits = np.lib.stride_tricks.sliding_window_view(np.array(kinds, np.uint64), _WINDOW)
     sequences = digits @ np.uint64(0x9E3779B97F4A7C15) ** np.arange(_WINDOW, dtype=np.uint64)
-    counts = np.unique(sequences, return_counts=True)[1]
-    return int(counts[counts >= LEAST_STEPS - 1].sum()) > least - _WINDOW
+    _, places, counts = np.unique(sequences, return_inverse=True, return_counts=True)
+    sizes = np.array([_size(e.primitive) for e in program.equations[:n_windows]])
+    return int(sizes[counts[places] >= LEAST_STEPS - 1].sum()) > least - _WINDOW
 
 
 class Search:
@@ -612,10 +613,11 @@ def _size(primitive: Primitive) -> int:
     """How many equations an operation is."""
     if not primitive.is_composite:
         return 1
-    return 1 + sum(_length(x) for x in primitive.params().values() if isinstance(x, Program))
+    return 1 + sum(size_of(x) for x in primitive.params().values() if isinstance(x, Program))
 
 
-def _length(program: Program) -> int:
+def size_of(program: Program) -> int:
+    """How many equations a program is, with those of the programs in it."""
     return program.memo("length", lambda: sum(_size(e.primitive) for e in program.equations))
 
 
