@@ -182,7 +182,6 @@ def issubdtype(a: Any, b: Any) -> bool:
         b: Likewise.
 
     Example:
-        >>> import funcgrad as fg
         >>> key = fg.random.key(0)
         >>> fg.dtypes.issubdtype(key.dtype, fg.dtypes.prng_key)
         True

@@ -26,15 +26,11 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """All leaves of a tree as one vector, and the way back.
 
     Args: pytree: A tree of arrays and numbers.
-
-    Returns:
-        A vector of the dtype to which the leaves promote, and a function that turns a vector of
-        that length and dtype into a tree of the original structure, shapes and dtypes. Where all
-        leaves have one dtype, it takes vectors of others, too, and gives leaves of these. Both
-        can be transformed.
-
-    Raises:
-        ShapeError, DtypeError: If the function gets a vector of another length, or of another
+    Returns: A vector of the dtype to which the leaves promote, and a function that turns a vector
+        of that length and dtype into a tree of the original structure, shapes and dtypes. Where all
+        leaves have one dtype, it takes vectors of others, too, and gives leaves of these. Both can
+        be transformed.
+    Raises: ShapeError, DtypeError: If the function gets a vector of another length, or of another
             dtype where leaves have several.
 
     Example:

@@ -39,7 +39,6 @@ class Ref(Cell):
     Args: value: The array.
 
     Example:
-        >>> import funcgrad as fg
         >>> ref = fg.new_ref([1.0, 2.0, 3.0])
         >>> ref[0] += 10.0
         >>> ref[1:] = 0.0
@@ -200,7 +199,6 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     Raises: DtypeError: If the content is no array.
 
     Example:
-        >>> import funcgrad as fg
         >>> def harmonic(x, n):
         ...     total = fg.new_ref(0.0)
         ...     def body(i, _):
@@ -250,7 +248,6 @@ def freeze(ref: Ref) -> Any:
     Raises: ArgumentError: If the reference was made outside of the function that runs.
 
     Example:
-        >>> import funcgrad as fg
         >>> ref = fg.new_ref([1.0, 2.0])
         >>> ref[0] = 5.0
         >>> fg.freeze(ref)
@@ -270,7 +267,6 @@ def free_ref(ref: Ref) -> None:
     Args: ref: The reference, where it was made.
 
     Example:
-        >>> import funcgrad as fg
         >>> ref = fg.new_ref(0.0)
         >>> fg.free_ref(ref)
     """
@@ -305,7 +301,6 @@ def set(ref: Ref, idx: Any, value: Any) -> None:
         value: Broadcasts to ``ref[idx]``.
 
     Example:
-        >>> import funcgrad as fg
         >>> ref = fg.new_ref([1.0, 2.0])
         >>> fg.ref.set(ref, 1, 7.0)
         >>> ref
@@ -324,7 +319,6 @@ def swap(ref: Ref, idx: Any, value: Any) -> Any:
         value: Broadcasts to ``ref[idx]``.
 
     Example:
-        >>> import funcgrad as fg
         >>> ref = fg.new_ref([1.0, 2.0])
         >>> print(fg.ref.swap(ref, 1, 7.0), ref)
         2.0 Ref([1., 7.])
@@ -345,7 +339,6 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
         x: What is added.
 
     Example:
-        >>> import funcgrad as fg
         >>> ref = fg.new_ref([0.0, 0.0])
         >>> fg.ref.addupdate(ref, [1, 1], 1.0)
         >>> ref

@@ -110,7 +110,6 @@ def shard_map(
         ShapeError: If an array cannot be divided.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> mesh = fg.make_mesh((2,), ("x",))
         >>> def mean_square(w, x):
         ...     return fg.lax.pmean(np.mean((x @ w) ** 2), "x")
@@ -233,7 +232,6 @@ def smap(
     Raises: ArgumentError: If there is no mesh, or it has no such axis.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> with fg.set_mesh(fg.make_mesh((2,), ("i",))):
         ...     total = fg.smap(lambda x: fg.lax.psum(x, "i"), in_axes=0, out_axes=None,
         ...                              axis_name="i")

@@ -29,17 +29,14 @@ def compress(matrix: Any, colors: Coloring) -> Any:
     Args:
         matrix: A matrix, sparse or dense, of the pattern's shape (m, n).
         colors: The colouring.
-
-    Returns:
-        A vector: the sums of the columns of each colour, one after the other, then those of the
-        rows; its length is ``n_columns * m + n_rows * n``.
+    Returns: A vector: the sums of the columns of each colour, one after the other, then those of
+        the rows; its length is ``n_columns * m + n_rows * n``.
 
     Raises:
         ArgumentError: If ``colors`` is no `Coloring`.
         ShapeError: If the matrix has another shape than the pattern.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> colors = fg.sparsity.coloring(np.eye(3))
         >>> print(fg.sparsity.compress(np.diag([1.0, 2.0, 3.0]), colors))
         [1. 2. 3.]
@@ -71,7 +68,6 @@ def decompress(products: Any, colors: Coloring) -> Any:
         ShapeError: If there are more or fewer products.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> colors = fg.sparsity.coloring(np.eye(2) + np.eye(2, k=1))
         >>> matrix = np.array([[1.0, 2.0], [0.0, 3.0]])
         >>> products = (matrix @ colors.column_seeds().T).T

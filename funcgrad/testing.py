@@ -267,7 +267,6 @@ def check_custom_rule(
     Raises: CustomRuleError: Naming the rule, the argument or result, and the relative error.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> @fg.custom_jvp
         ... def square(x):
         ...     return x * x

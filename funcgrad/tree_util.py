@@ -72,11 +72,7 @@ def tree_reduce(
         tree: A pytree.
         initializer: The first result; by default the first leaf.
         is_leaf: Says of a node whether it counts as a leaf.
-
-    Example:
-        >>> from funcgrad import tree_util
-        >>> tree_util.tree_reduce(lambda a, b: a + b, {"x": 1, "y": [2, 3]})
-        6
+    Example: fg.tree_util.tree_reduce(lambda a, b: a + b, {"x": 1, "y": [2, 3]}) -> 6
     """
     leaves = tree_leaves(tree, is_leaf)
     if initializer is _MISSING:
@@ -99,11 +95,8 @@ def tree_reduce_associative(
         identity: The result for a tree without leaves.
         is_leaf: Tells of subtrees that are to count as leaves.
     Raises: ArgumentError: If there are neither leaves nor an identity.
-
-    Example:
-        >>> from funcgrad import tree_util
-        >>> tree_util.tree_reduce_associative(lambda a, b: f"({a}{b})", list("abcde"))
-        '(((ab)(cd))e)'
+    Example: fg.tree_util.tree_reduce_associative(lambda a, b: f"({a}{b})", list("abcde"))
+        -> '(((ab)(cd))e)'
     """
     leaves = tree_leaves(tree, is_leaf)
     while len(leaves) > 1:
@@ -182,7 +175,6 @@ def tree_leaves_with_path(
         is_leaf_takes_path: Whether that function gets the path, too.
 
     Example:
-        >>> import funcgrad as fg
         >>> fg.tree_util.tree_leaves_with_path({"a": 1, "b": (2, 3)})
         [((DictKey(key='a'),), 1), ((DictKey(key='b'), SequenceKey(idx=0)), 2), ((DictKey(key='b'),
         SequenceKey(idx=1)), 3)]
@@ -244,7 +236,6 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     Args: treedefs: Structures of trees.
 
     Example:
-        >>> import funcgrad as fg
         >>> fg.tree_util.treedef_tuple(
         ...     [fg.tree_util.tree_structure(1), fg.tree_util.tree_structure([1])]
         ... )
@@ -259,14 +250,13 @@ def register_pytree_node_class(cls: T) -> T:
     Args: cls: The class; it is returned.
 
     Example:
-        >>> from funcgrad import tree_util
-        >>> @tree_util.register_pytree_node_class
+        >>> @fg.tree_util.register_pytree_node_class
         ... class Scaled:
         ...     def __init__(self, x): self.x = x
         ...     def tree_flatten(self): return (self.x,), None
         ...     @classmethod
         ...     def tree_unflatten(cls, aux, children): return cls(*children)
-        >>> tree_util.tree_map(lambda x: 2 * x, Scaled(3)).x
+        >>> fg.tree_util.tree_map(lambda x: 2 * x, Scaled(3)).x
         6
     """
     kind: Any = cls
@@ -490,9 +480,8 @@ class Partial(functools.partial):
         **keywords: Its keyword arguments.
 
     Example:
-        >>> from funcgrad import tree_util
-        >>> add = tree_util.Partial(lambda a, b: a + b, 1)
-        >>> tree_util.tree_map(lambda x: 10 * x, add)(2)
+        >>> add = fg.tree_util.Partial(lambda a, b: a + b, 1)
+        >>> fg.tree_util.tree_map(lambda x: 10 * x, add)(2)
         12
     """
 

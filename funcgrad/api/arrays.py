@@ -91,7 +91,6 @@ def effects_barrier() -> None:
     """Wait until effects have happened: they have when a call returns.
 
     Example:
-        >>> import funcgrad as fg
         >>> y = fg.jit(lambda x: fg.debug.print("{}", x))(1.0)
         1.0
         >>> fg.effects_barrier()
@@ -123,7 +122,6 @@ def named_scope(name: str) -> Iterator[None]:
     Raises: ArgumentError: If the name is not a text.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> def f(x):
         ...     with fg.named_scope("layer"):
         ...         return np.tanh(2 * x)
@@ -144,7 +142,6 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
         name: Another name.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> layer = fg.named_call(np.tanh, name="layer")
         >>> [equation.source.scope for equation in fg.make_jaxpr(layer)(1.0).eqns]
         [('layer',)]

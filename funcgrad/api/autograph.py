@@ -32,12 +32,10 @@ def autograph(fun: F) -> F:
 
     Args: fun: A function that is defined by ``def``, in a file. Other decorators come above.
     Returns: A function of the same arguments.
-
-    Raises:
-        ArgumentError: If the source is not at hand, or the function is a generator or a coroutine.
+    Raises: ArgumentError: If the source is not at hand, or the function is a generator or a
+            coroutine.
 
     Example:
-        >>> import funcgrad as fg
         >>> @fg.jit
         ... @fg.autograph
         ... def steps_to_one(n):

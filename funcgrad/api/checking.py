@@ -46,12 +46,10 @@ class Error:
     With an axis in front for every `vmap`, or for the steps of a loop, it holds one for each.
 
     Example:
-        >>> import funcgrad as fg
-        >>> from funcgrad import checkify
         >>> def f(x):
-        ...     checkify.check(x > 0, "x must be positive, it is {}", x)
+        ...     fg.checkify.check(x > 0, "x must be positive, it is {}", x)
         ...     return x
-        >>> error, _ = fg.jit(checkify.checkify(f))(-1.0)
+        >>> error, _ = fg.jit(fg.checkify.checkify(f))(-1.0)
         >>> print(error.get().splitlines()[0])
         x must be positive, it is -1.0
     """
@@ -139,14 +137,11 @@ def checkify(f: Function, errors: Kinds = user_checks) -> Function:
             as they are.
         errors: What is looked for: any of `user_checks`, `nan_checks`, `div_checks` and
             `index_checks`, united by ``|``; checks of other kinds are left out.
-
-    Returns:
-        A function of the same arguments. It returns a pair: an `Error`, and what ``f`` returns.
+    Returns: A function of the same arguments. It returns a pair: an `Error`, and what ``f``
+        returns.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad import checkify
-        >>> f = checkify.checkify(lambda x: np.log(x) / x, errors=checkify.float_checks)
+        >>> f = fg.checkify.checkify(lambda x: np.log(x) / x, errors=fg.checkify.float_checks)
         >>> error, y = fg.jit(f)(-1.0)
         >>> print(error.get().splitlines()[0])
         log gave a nan.
@@ -232,8 +227,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     Raises: FailedCheckError: If it does not hold, where that is known.
 
     Example:
-        >>> from funcgrad import checkify
-        >>> checkify.check(1 < 2, "{} is too large", 1)
+        >>> fg.checkify.check(1 < 2, "{} is too large", 1)
     """
     _check(pred, msg, fmt_args, fmt_kwargs, debug)
 
@@ -248,8 +242,7 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
         **fmt_kwargs: The same for gaps with names.
 
     Example:
-        >>> from funcgrad import checkify
-        >>> checkify.debug_check(1 > 2, "{} is too large", 1)
+        >>> fg.checkify.debug_check(1 > 2, "{} is too large", 1)
     """
     _check(pred, msg, fmt_args, fmt_kwargs, True)
 
@@ -306,9 +299,8 @@ def check_error(error: Error) -> None:
     Raises: FailedCheckError: With its message, where values are known; see `check`.
 
     Example:
-        >>> from funcgrad import checkify
-        >>> error, _ = checkify.checkify(lambda x: x + 1)(1.0)
-        >>> checkify.check_error(error)
+        >>> error, _ = fg.checkify.checkify(lambda x: x + 1)(1.0)
+        >>> fg.checkify.check_error(error)
     """
     if not isinstance(error, Error):
         raise ArgumentError(

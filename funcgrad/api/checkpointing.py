@@ -69,22 +69,17 @@ def checkpoint(
         budget: Instead of a policy: the memory in bytes, or as text such as ``"50MB"``, that value
             and gradient may take beyond the arguments. The function is cut into segments, and what
             is saved is chosen such that little work is done twice.
-
-    Returns:
-        A function of the same arguments. With a budget its attribute ``plan`` is a function of
+    Returns: A function of the same arguments. With a budget its attribute ``plan`` is a function of
         them (or of `ShapeDtypeStruct`) that returns the `MemoryPlan`: the predicted peak and the
         extra work.
-
-    Raises:
-        MemoryBudgetError: On differentiation, if the budget is too small; the message says which
-            one would do.
+    Raises: MemoryBudgetError: On differentiation, if the budget is too small; the message says
+            which one would do.
 
     Source:
         Griewank and Walther, Algorithm 799: revolve, ACM TOMS 26 (2000); Chen et al., Training deep
         nets with sublinear memory cost, arXiv:1604.06174.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> layer = fg.checkpoint(lambda w, x: np.tanh(x @ w))
         >>> w, x = np.eye(2), np.zeros((1, 2))
         >>> fg.grad(lambda w: layer(w, layer(w, x)).sum())(w)
@@ -247,7 +242,6 @@ def checkpoint_sequential(
         Chen et al., Training deep nets with sublinear memory cost, arXiv:1604.06174, section 4.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> deep = fg.checkpoint_sequential([np.sin] * 100)
         >>> float(fg.grad(deep)(0.0))
         1.0
@@ -290,7 +284,6 @@ def checkpoint_name(x: Any, name: str) -> Any:
         name: What `save_only_these_names` and its relatives call it.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> policy = fg.checkpoint_policies.save_only_these_names("hidden")
         >>> f = lambda x: np.sin(fg.checkpoint_name(np.exp(x), "hidden"))
         >>> rows = fg.saved_residuals(fg.checkpoint(f, policy=policy), 1.0)
@@ -363,7 +356,6 @@ def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> Residuals:
     Returns: A list of `Residual`, with the attributes ``nbytes`` and ``without_effect``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> rows = fg.saved_residuals(fg.checkpoint(lambda x: np.sin(np.sin(x))), np.ones(3))
         >>> [(row.what, row.nbytes) for row in rows]
         [('argument `args[0]`', 24)]
@@ -389,12 +381,9 @@ def print_saved_residuals(f: Function, *args: Any, **kwargs: Any) -> None:
         f: Function of arrays or pytrees.
         *args: Arguments, or `ShapeDtypeStruct`.
         **kwargs: Keyword arguments, likewise.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.print_saved_residuals(lambda x: x * x, np.ones(3))
-        f64[3]                24 B   argument `args[0]`
-        1 residual, 24 B
+    Example: fg.print_saved_residuals(lambda x: x * x, np.ones(3))
+        -> f64[3]                24 B   argument `args[0]`
+           1 residual, 24 B
     """
     print(saved_residuals(f, *args, **kwargs))
 

@@ -209,9 +209,7 @@ def jit(
             by operation. Results are the same within rounding. If the compiler raises an error,
             the next call with these types raises it; if there is none, a warning shows it.
             Transformations of the function do wait: write ``jit(grad(f), wait=False)`` instead.
-
-    Returns:
-        A function of the same arguments, with ``trace``, ``lower``, ``eval_shape``,
+    Returns: A function of the same arguments, with ``trace``, ``lower``, ``eval_shape``,
         ``cache_info`` and ``clear_cache``.
 
     Raises:
@@ -222,7 +220,6 @@ def jit(
             would need.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> f = fg.jit(lambda x: np.sin(x) ** 2 + np.cos(x) ** 2)
         >>> f(np.arange(3.0))
         array([1., 1., 1.])
@@ -276,7 +273,6 @@ def clear_caches() -> None:
     Memory that is kept for their results is given back, too.
 
     Example:
-        >>> import funcgrad as fg
         >>> f = fg.jit(lambda x: x + 1)
         >>> y = f(1.0)
         >>> fg.clear_caches()
@@ -1015,8 +1011,7 @@ class _Kernels(BelongsToProcess):
         The first analysis of a process measures what the machine is able to do, for a tenth of a
         second.
 
-        Returns:
-            A dict with JAX's keys ``"flops"``, ``"transcendentals"``, ``"bytes accessed"`` and
+        Returns: A dict with JAX's keys ``"flops"``, ``"transcendentals"``, ``"bytes accessed"`` and
             ``"optimal_seconds"``; its ``steps`` are those of the plan, its ``unknown`` what is not
             counted. It prints as a table.
 
@@ -1059,12 +1054,10 @@ class Compiled(_Kernels):
     def memory_analysis(self) -> MemoryAnalysis:
         """Memory that a call needs.
 
-        Returns:
-            Bytes by the names that JAX has for them, such as ``peak_memory_in_bytes``, with the
-            largest intermediate results and the lines that make them. It prints as a table.
+        Returns: Bytes by the names that JAX has for them, such as ``peak_memory_in_bytes``, with
+            the largest intermediate results and the lines that make them. It prints as a table.
 
         Example:
-            >>> import numpy as np, funcgrad as fg
             >>> compiled = fg.jit(lambda x: np.exp(x).sum()).lower(np.ones(1000)).compile()
             >>> compiled.memory_analysis().argument_size_in_bytes
             8000

@@ -33,7 +33,6 @@ def show_config(mode: str = "stdout") -> dict[str, dict[str, Any]] | None:
     Raises: ArgumentError: If ``mode`` is neither of both.
 
     Example:
-        >>> import funcgrad as fg
         >>> config = fg.show_config("dicts")
         >>> config["versions"]["funcgrad"] == fg.__version__
         True

@@ -90,9 +90,8 @@ class CustomFunction(HoldsFunctions, Travels):
     def defjvps(self, *jvps: Function | None) -> None:
         """Give the forward-mode rule argument by argument.
 
-        Args:
-            *jvps: For every argument ``jvp(tangent, value, *primals) -> tangent of the value``, or
-                ``None`` where the derivative is zero.
+        Args: *jvps: For every argument ``jvp(tangent, value, *primals) -> tangent of the value``,
+                or ``None`` where the derivative is zero.
         """
         if self.rules.nondiff_argnums:
             raise ArgumentError(
@@ -226,7 +225,6 @@ class custom_jvp(CustomFunction):
         nondiff_argnames: The same by name.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> @fg.custom_jvp
         ... def log1pexp(x):
         ...     return np.log1p(np.exp(x))
@@ -255,7 +253,6 @@ class custom_vjp(CustomFunction):
         nondiff_argnames: The same by name.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> @fg.custom_vjp
         ... def clipped_gradient(x):
         ...     return x
@@ -278,7 +275,6 @@ class custom_vmap(CustomFunction):
     Args: fun: Function of arrays or pytrees. Keyword arguments are resolved to positions.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> @fg.custom_vmap
         ... def sine(x):
         ...     return np.sin(x)
@@ -379,7 +375,6 @@ def custom_gradient(fun: Function) -> Function:
     Returns: A function that returns the value alone, with the given derivative.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> @fg.custom_gradient
         ... def square(x):
         ...     return x ** 2, lambda ct: 2 * ct * np.clip(x, -1, 1)
@@ -431,7 +426,6 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, list[A
     Returns: A function that takes the values after its other arguments, and the list of them.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> def outer(a):
         ...     g, values = fg.closure_convert(lambda x: np.sin(a) * x, 1.0)
         ...     return g(2.0, *values)

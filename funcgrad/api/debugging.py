@@ -51,7 +51,6 @@ def debug_callback(callback: Function, *args: Any, ordered: bool = False, **kwar
         **kwargs: Likewise.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> seen = []
         >>> @fg.jit
         ... def f(x):
@@ -90,7 +89,6 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
     Raises: ArgumentError: If the format string and the arguments do not fit together.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> @fg.jit
         ... def f(x):
         ...     fg.debug.print("x = {}", x)
@@ -192,7 +190,6 @@ def pure_callback(
         TreeError: When it runs, if results have another structure than promised.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> def f(x):
         ...     return fg.pure_callback(np.sort, fg.ShapeDtypeStruct(x.shape, x.dtype), x)
         >>> fg.jit(f)(np.array([2.0, 1.0]))
@@ -229,7 +226,6 @@ def io_callback(
         TreeError: When it runs, if results have another structure than promised.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> source = iter([3.0, 4.0])
         >>> read = lambda: next(source)
         >>> f = fg.jit(lambda x: x + fg.io_callback(read, fg.ShapeDtypeStruct((), np.float64)))
@@ -302,7 +298,6 @@ def debug_nans(enable: bool = True) -> Iterator[None]:
     Raises: NonFiniteError: In the block; a `FloatingPointError`.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> f = fg.jit(lambda x: np.log(x) + 1)
         >>> with fg.debug_nans():
         ...     try:
@@ -327,7 +322,6 @@ def debug_infs(enable: bool = True) -> Iterator[None]:
     Raises: NonFiniteError: In the block; a `FloatingPointError`.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> f = fg.jit(lambda x: 1 / x)
         >>> with fg.debug_infs():
         ...     try:

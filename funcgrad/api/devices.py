@@ -97,7 +97,6 @@ def default_device(device: Any) -> Iterator[None]:
     Raises: ArgumentError: If it is another.
 
     Example:
-        >>> import funcgrad as fg
         >>> with fg.default_device("cpu"):
         ...     print(fg.numpy.ones(2))
         [1. 1.]

@@ -54,12 +54,10 @@ def jacfwd(
             columns that share no row are computed together. Or a pattern that is known: a
             `funcgrad.sparsity.SparsityPattern` or `Coloring`; or a matrix with entries wherever
             there may be some, which is compared with the derivative in a random direction.
-
-    Returns:
-        A function of the same arguments. Its result has the structure of ``fun``'s result, where
-        every leaf is replaced by a tree like the argument, with arrays of shape
-        ``output shape + input shape``; with ``sparse`` matrices of shape (output size, input size):
-        SciPy's, or `funcgrad.scipy.sparse.SparseArray` in a transformation.
+    Returns: A function of the same arguments. Its result has the structure of ``fun``'s result,
+        where every leaf is replaced by a tree like the argument, with arrays of shape ``output
+        shape + input shape``; with ``sparse`` matrices of shape (output size, input size): SciPy's,
+        or `funcgrad.scipy.sparse.SparseArray` in a transformation.
 
     Raises:
         ArgumentError: If a pattern that was given misses an entry.
@@ -103,16 +101,11 @@ def jacrev(
         allow_int: Whether integer arguments are allowed; their gradient has dtype ``float0``.
         sparse: As of `jacfwd`, computed by columns, by rows, or by columns and a few dense rows,
             whatever takes the fewest products.
-
-    Returns:
-        A function of the same arguments that returns the Jacobian: axes of the result, then axes of
-        the argument, as `jacfwd`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.jacrev(lambda x: x ** 2)(np.array([1.0, 2.0]))
-        array([[2., 0.],
-               [0., 4.]])
+    Returns: A function of the same arguments that returns the Jacobian: axes of the result, then
+        axes of the argument, as `jacfwd`.
+    Example: fg.jacrev(lambda x: x ** 2)(np.array([1.0, 2.0]))
+        -> array([[2., 0.],
+                  [0., 4.]])
     """
     check_callable(fun, "jacrev")
     options = {"argnums": argnums, "has_aux": has_aux, "holomorphic": holomorphic}
@@ -147,16 +140,11 @@ def hessian(
         holomorphic: Whether ``fun`` is complex and holomorphic.
         sparse: As of `jacfwd`, of which columns are computed together if symmetry tells them
             apart.
-
-    Returns:
-        A function of the same arguments that returns the second derivatives: axes of the result,
-        then twice those of the argument.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]))
-        array([[ 6.,  0.],
-               [ 0., 12.]])
+    Returns: A function of the same arguments that returns the second derivatives: axes of the
+        result, then twice those of the argument.
+    Example: fg.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]))
+        -> array([[ 6.,  0.],
+                  [ 0., 12.]])
     """
     check_callable(fun, "hessian")
     if sparse is not False:

@@ -37,7 +37,6 @@ def limits(*, seconds: float | None = None, memory: int | str | None = None) -> 
         ArgumentError: A limit is not a positive number.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> outer = fg.jit(lambda x: np.sort(np.outer(x, x), axis=0))
         >>> with fg.limits(seconds=10, memory="100MB"):
         ...     y = outer(np.ones(1000))

@@ -25,9 +25,8 @@ def linear_call(
         residual_args: What both may use: a pytree of arrays.
         linear_args: The argument ``x``: a pytree of arrays.
     Returns: ``fun(residual_args, linear_args)``.
-
-    Raises:
-        TreeError: On differentiation, if the transpose returns another structure than ``x`` has.
+    Raises: TreeError: On differentiation, if the transpose returns another structure than ``x``
+            has.
 
     Example:
         >>> import funcgrad as fg

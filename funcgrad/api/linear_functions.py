@@ -129,15 +129,13 @@ class VjpFunction(LinearFunction):
         A reference that the function was given has its gradient in a reference: before a call that
         holds the cotangent of the final content, usually zeros, afterwards that of the first one.
 
-        Args:
-            *wanted: For every argument a pytree like it, with leaves that say what becomes of the
+        Args: *wanted: For every argument a pytree like it, with leaves that say what becomes of the
                 cotangent: a reference (`new_ref`) of its shape, to which it is added,
                 ``fg.ad.GradValue()`` to return it, or ``fg.ad.DontWant()``, which spares what only
                 this cotangent needs.
-
-        Returns:
-            A function of the cotangent of the value that returns a tuple with an entry for every
-            argument, ``fg.ad.GradRef()`` and ``fg.ad.DidntWant()`` in the places of the others.
+        Returns: A function of the cotangent of the value that returns a tuple with an entry for
+            every argument, ``fg.ad.GradRef()`` and ``fg.ad.DidntWant()`` in the places of the
+            others.
 
         Raises:
             TreeError: If the structure is not that of the arguments.

@@ -23,7 +23,6 @@ def debug_log(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> Non
     Raises: ArgumentError: If the format string and the arguments do not fit together.
 
     Example:
-        >>> import funcgrad as fg
         >>> fg.debug.log("loss {:.3f}", 0.5)
     """
     check_format(fmt, args, kwargs)

@@ -25,7 +25,6 @@ def numpy_dtype_promotion(mode: str) -> Iterator[None]:
         DtypePromotionError: Inside of a strict block, at the first line that promotes.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> scale = fg.jit(lambda x: x * np.sqrt(2 / x.size))
         >>> with fg.numpy_dtype_promotion("strict"):
         ...     scale(np.ones(3, np.float32))
@@ -57,7 +56,6 @@ def numpy_rank_promotion(new_val: str = "allow") -> Iterator[None]:
         ShapeError: Inside of a block that raises, at the first line with such operands.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> with fg.numpy_rank_promotion("raise"):
         ...     fg.jit(lambda x, y: x + y)(np.ones((1, 2)), np.ones(2))
         Traceback (most recent call last):

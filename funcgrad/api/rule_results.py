@@ -68,9 +68,8 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     Args:
         val: Number or array, or a pytree of them.
         symbolic_zeros: Whether to return a `SymbolicZero`.
-
-    Returns:
-        For each leaf zeros of its shape: of dtype `float0` for integers and bools, else of its own.
+    Returns: For each leaf zeros of its shape: of dtype `float0` for integers and bools, else of its
+        own.
 
     Example:
         >>> import numpy as np

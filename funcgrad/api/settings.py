@@ -232,7 +232,6 @@ def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
     Raises: ArgumentError: When the block is entered, if it is False.
 
     Example:
-        >>> import funcgrad as fg
         >>> with fg.enable_x64():
         ...     print(fg.numpy.ones(2).dtype)
         float64
@@ -246,7 +245,6 @@ def default_matmul_precision(new_val: Any = None) -> AbstractContextManager[None
     Args: new_val: A name of a precision; it changes nothing.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> with fg.default_matmul_precision("highest"):
         ...     print(np.ones((1, 2)) @ np.ones(2))
         [2.]
@@ -260,7 +258,6 @@ def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
     Args: new_val: Changes nothing; `jit` counts its compilations in ``f.cache_info()``.
 
     Example:
-        >>> import funcgrad as fg
         >>> with fg.log_compiles():
         ...     print(fg.jit(lambda x: x + 1)(1.0))
         2.0

@@ -434,10 +434,8 @@ def jacobian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functi
     Args:
         fun: Maps arrays or pytrees to an array or a pytree.
         argnums: Position, or positions, of the arguments to differentiate.
-
-    Returns:
-        A function of the same arguments, or of `funcgrad.ShapeDtypeStruct` in their place, that
-        returns a `SparsityPattern`. Rows are the elements of the result, columns those of the
+    Returns: A function of the same arguments, or of `funcgrad.ShapeDtypeStruct` in their place,
+        that returns a `SparsityPattern`. Rows are the elements of the result, columns those of the
         arguments, in the order of ``argnums``, leaf by leaf in row-major order.
 
     Raises:

@@ -360,18 +360,13 @@ def make_jaxpr(
         fun: Function of arrays or pytrees.
         static_argnums: Positions of arguments that are Python values, not arrays.
         return_shape: Whether to return the types of the results as well.
-
-    Returns:
-        A function of the same arguments (or `ShapeDtypeStruct`) that returns a `ClosedJaxpr`,
+    Returns: A function of the same arguments (or `ShapeDtypeStruct`) that returns a `ClosedJaxpr`,
         which prints as text; with ``return_shape`` a pair with a pytree of `ShapeDtypeStruct`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.make_jaxpr(lambda x: np.sin(x) * 2)(1.0))
-        { lambda a:~f64[] .
-            b:f64[] = sin a
-            c:f64[] = mul b 2.0:f64[]
-          in (c,) }
+    Example: print(fg.make_jaxpr(lambda x: np.sin(x) * 2)(1.0))
+        -> { lambda a:~f64[] .
+               b:f64[] = sin a
+               c:f64[] = mul b 2.0:f64[]
+             in (c,) }
     """
     check_callable(fun, "make_jaxpr")
     static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
@@ -401,8 +396,8 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
     Its results are known values there, so that Python may branch on them and use them as shapes.
 
-    Raises:
-        UnexpectedTracerError: If it uses a traced value of a function around, which has none yet.
+    Raises: UnexpectedTracerError: If it uses a traced value of a function around, which has none
+            yet.
 
     Example:
         >>> import funcgrad as fg, funcgrad.numpy as fnp

@@ -22,14 +22,11 @@ def fwd_and_bwd(
         argnums: Positions of the arguments that are differentiated.
         has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
         jitted: Whether they are compiled.
-
-    Returns:
-        ``fwd``, which takes the arguments and returns the value, what the other one needs, and with
-        ``has_aux`` the extra results; and ``bwd``, which takes that and a cotangent, and returns
-        the cotangent of the argument, or a tuple of those of several.
+    Returns: ``fwd``, which takes the arguments and returns the value, what the other one needs, and
+        with ``has_aux`` the extra results; and ``bwd``, which takes that and a cotangent, and
+        returns the cotangent of the argument, or a tuple of those of several.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fwd, bwd = fg.fwd_and_bwd(lambda w, x: np.sin(w * x), argnums=0)
         >>> y, kept = fwd(2.0, np.zeros(2))
         >>> print(y, bwd(kept, np.ones(2)))

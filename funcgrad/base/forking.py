@@ -25,8 +25,7 @@ class Lock(RLock):  # type: ignore[misc]  # final for the types, not for Python
     It is entered and left by native code alone: Ctrl-C may arrive wherever Python runs, and a lock
     that were taken or left by a method in Python could stay closed for all other threads.
 
-    Args:
-        mend: Called in a child whose parent's other thread held the lock; by default there is
+    Args: mend: Called in a child whose parent's other thread held the lock; by default there is
             nothing to mend, for what the lock guards is whole after every statement.
     """
 

@@ -104,9 +104,8 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
         separator: Written between steps.
 
     Example:
-        >>> from funcgrad import tree_util
-        >>> ((path, _),) = tree_util.tree_leaves_with_path({"w": [1.0]})
-        >>> tree_util.keystr(path), tree_util.keystr(path, simple=True, separator="/")
+        >>> ((path, _),) = fg.tree_util.tree_leaves_with_path({"w": [1.0]})
+        >>> fg.tree_util.keystr(path), fg.tree_util.keystr(path, simple=True, separator="/")
         ("['w'][0]", 'w/0')
     """
     return separator.join(map(_plain if simple else str, keys))
@@ -788,13 +787,12 @@ def register_pytree_node(
     Raises: TreeError: If the class is registered already.
 
     Example:
-        >>> from funcgrad import tree_util
         >>> class Point:
         ...     def __init__(self, x, y):
         ...         self.x, self.y = x, y
-        >>> tree_util.register_pytree_node(
+        >>> fg.tree_util.register_pytree_node(
         ...     Point, lambda p: ((p.x, p.y), None), lambda _, xy: Point(*xy))
-        >>> tree_util.tree_leaves(Point(1.0, 2.0))
+        >>> fg.tree_util.tree_leaves(Point(1.0, 2.0))
         [1.0, 2.0]
     """
 
@@ -898,11 +896,8 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
         tree: A pytree.
         is_leaf: Tells of subtrees that are to count as leaves.
     Returns: The list of leaves, in a fixed order, and the structure.
-
-    Example:
-        >>> from funcgrad import tree_util
-        >>> tree_util.tree_flatten({"b": 2, "a": (1, None)})
-        ([1, 2], PyTreeDef({'a': (*, None), 'b': *}))
+    Example: fg.tree_util.tree_flatten({"b": 2, "a": (1, None)})
+        -> ([1, 2], PyTreeDef({'a': (*, None), 'b': *}))
     """
     if type(tree) in _leaf_types:
         return [tree], _LEAF
@@ -990,7 +985,6 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
         leaves: The new leaves, in order.
 
     Example:
-        >>> import funcgrad as fg
         >>> fg.tree_util.tree_unflatten(
         ...     fg.tree_util.tree_structure({"a": 1, "b": (2, 3)}), [10, 20, 30]
         ... )
@@ -1031,11 +1025,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
         is_leaf: Tells of subtrees of ``tree`` that are to count as leaves.
     Returns: A tree like ``tree``.
     Raises: TreeError: If a tree does not fit, with the path where it differs.
-
-    Example:
-        >>> from funcgrad import tree_util
-        >>> tree_util.tree_map(lambda a, b: a + b, {"x": 1}, {"x": 2})
-        {'x': 3}
+    Example: fg.tree_util.tree_map(lambda a, b: a + b, {"x": 1}, {"x": 2}) -> {'x': 3}
     """
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
@@ -1055,10 +1045,9 @@ def tree_flatten_with_path(
         is_leaf_takes_path: Whether ``is_leaf`` gets the path first, then the subtree.
 
     Example:
-        >>> from funcgrad import tree_util
         >>> tree = {"a": [1, 2], "b": [3]}
-        >>> at_a = lambda path, _: tree_util.keystr(path) == "['a']"
-        >>> [leaf for _, leaf in tree_util.tree_flatten_with_path(tree, at_a, True)[0]]
+        >>> at_a = lambda path, _: fg.tree_util.keystr(path) == "['a']"
+        >>> [leaf for _, leaf in fg.tree_util.tree_flatten_with_path(tree, at_a, True)[0]]
         [[1, 2], 3]
     """
     rows: list[tuple[KeyPath, Any]] = []
@@ -1125,11 +1114,7 @@ def is_tree_node(typ: type) -> bool:
     """Whether instances of a type are containers.
 
     Args: typ: A class.
-
-    Example:
-        >>> from funcgrad import tree_util
-        >>> tree_util.is_tree_node(dict), tree_util.is_tree_node(float)
-        (True, False)
+    Example: fg.tree_util.is_tree_node(dict), fg.tree_util.is_tree_node(float) -> (True, False)
     """
     return _node_of(typ) is not None
 
@@ -1139,11 +1124,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
 
     Raises: TreeError: If the tree is a leaf.
     Args: tree: A pytree.
-
-    Example:
-        >>> from funcgrad import tree_util
-        >>> tree_util.flatten_one_level({"a": [1, 2], "b": 3})
-        ([[1, 2], 3], ('a', 'b'))
+    Example: fg.tree_util.flatten_one_level({"a": [1, 2], "b": 3}) -> ([[1, 2], 3], ('a', 'b'))
     """
     children, meta = _node_for("flatten_one_level", tree).flatten(tree)
     return list(children), meta

@@ -122,28 +122,38 @@ def explain(names: Mapping[str, Any], meanings: Mapping[str, str]) -> None:
 def write_out(value: Any) -> None:
     """Write the sections of a docstring in full: of a function, or of a class and its methods.
 
-    In sources, a section of one line may stand behind its heading, and an example of one call
-    before its result: ``Example: fg.numpy.sin(0.0) -> np.float64(0.0)``.
+    In sources, a section of one paragraph may stand behind its heading, and an example of one call
+    before its result, ``Example: fg.numpy.sin(0.0) -> np.float64(0.0)``. Examples get their imports
+    of NumPy and of funcgrad.
     """
     if not isinstance(value, FunctionType | type) or not value.__module__.startswith("funcgrad"):
         return
     members = vars(value).values() if isinstance(value, type) else ()
     methods = [getattr(member, "__func__", member) for member in members]
     for each in (value, *(f for f in methods if isinstance(f, FunctionType))):
-        if each.__doc__ and _SHORT.search(each.__doc__):
+        if each.__doc__ and _ABRIDGED.search(each.__doc__):
             each.__doc__ = in_full(each.__doc__)
 
 
 def in_full(doc: str) -> str:
-    """A docstring in which every section has its heading on a line of its own."""
-    return _SHORT.sub(_section, doc)
+    """A docstring whose sections have headings on lines of their own, and whose examples import."""
+    return _BARE.sub(_with_imports, _SHORT.sub(_section, doc))
 
 
 def _section(found: re.Match[str]) -> str:
     margin, title, text = found.groups()
     if title == "Example":
-        text = session(_ARROW.sub(" -> ", text)).replace("\n", f"\n{margin}    ")
+        call, arrow, shown = _ARROW.split(text, 1)
+        # Further lines of a result are aligned with the first one, behind the arrow.
+        shown = shown.replace("\n" + " " * (len(arrow) + 2), f"\n{margin}    ")
+        text = f">>> {call}\n{margin}    {shown}"
     return f"\n\n{margin}{title}:\n{margin}    {text}"
+
+
+def _with_imports(found: re.Match[str]) -> str:
+    heading, margin = found.groups()
+    commands = "".join(_COMMAND.findall(found.string, found.end()))
+    return f"{heading}{margin}>>> {_imports(commands)}\n{margin}"
 
 
 def explained(function: Callable[..., Any], meanings: Mapping[str, str]) -> str:
@@ -179,8 +189,13 @@ def parameter_names(code: CodeType) -> list[str]:
     return [*code.co_varnames[:n], *(star + name for star, name in rest)]
 
 
+_ABRIDGED = re.compile(
+    r"\n *(?:(?:Args|Returns|Raises|Example): \S|Example:\n *>>> (?!import|from))"
+)
 _SHORT = re.compile(r"\n{1,2}( *)(Args|Returns|Raises|Example): (?=\S)(.*(?:\n\1 {4}.*)*)")
-_ARROW = re.compile(r"\n +-> ")
+_BARE = re.compile(r"(\n *Example:\n)( *)(?=>>> (?!import|from))")
+_COMMAND = re.compile(r"(?:>>>|\.\.\.) (.*)")
+_ARROW = re.compile(r"( |\n *)-> ")
 _SECTION = re.compile(r"\n\n( *)(Returns|Raises|Example):\n")
 _ARGUMENTS = re.compile(r"\n\n( *)Args:((?:\n\1 +.*)+)")
 _ARGUMENT = re.compile(r"\n( +)(\*{0,2}\w+): (.*(?:\n\1 +.*)*)")
@@ -189,8 +204,11 @@ _ARGUMENT = re.compile(r"\n( +)(\*{0,2}\w+): (.*(?:\n\1 +.*)*)")
 def session(call: str) -> str:
     """An interactive session that imports what it needs, from a call and what Python shows."""
     source, _, shown = call.partition(" -> ")
-    names = "import numpy as np, funcgrad as fg" if "np." in source else "import funcgrad as fg"
-    return f">>> {names}\n>>> {source}\n{shown}"
+    return f">>> {_imports(source)}\n>>> {source}\n{shown}"
+
+
+def _imports(source: str) -> str:
+    return "import numpy as np, funcgrad as fg" if "np." in source else "import funcgrad as fg"
 
 
 def call_of(path: str, shows: str) -> str:

@@ -77,13 +77,11 @@ def batches(
         ShapeError: If the arrays have different numbers of examples.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import data
         >>> x, y = np.arange(10.0), np.arange(10)
         >>> for epoch in range(2):
-        ...     for batch_x, batch_y in data.batches((x, y), 4, seed=epoch):
+        ...     for batch_x, batch_y in fg.data.batches((x, y), 4, seed=epoch):
         ...         assert (batch_x == batch_y).all()
-        >>> [len(b) for b in data.batches(x, 4)], len(data.batches(x, 4, drop_last=True))
+        >>> [len(b) for b in fg.data.batches(x, 4)], len(fg.data.batches(x, 4, drop_last=True))
         ([4, 4, 2], 2)
     """
     leaves, treedef, count = _examples("batches", arrays)
@@ -111,20 +109,16 @@ def train_test_split(
         seed: An integer or a key of `funcgrad.random`.
         stratify: Labels, one for each example: both sets then have the same share of every label,
             to within one example.
-
-    Returns:
-        Two pytrees of the structure of ``arrays``, for training and for testing, each in random
-        order.
+    Returns: Two pytrees of the structure of ``arrays``, for training and for testing, each in
+        random order.
 
     Raises:
         ArgumentError: If one of the sets would be empty.
         ShapeError: If the arrays, or the labels, have different numbers of examples.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import data
         >>> x, y = np.arange(8.0), np.array([0, 0, 0, 0, 1, 1, 1, 1])
-        >>> (train_x, train_y), (test_x, test_y) = data.train_test_split(
+        >>> (train_x, train_y), (test_x, test_y) = fg.data.train_test_split(
         ...     (x, y), 0.5, seed=0, stratify=y
         ... )
         >>> sorted(test_y.tolist()), test_x.shape
@@ -340,8 +334,7 @@ def prefetch(iterable: Iterable[T], n: int = 2) -> Prefetch[T]:
     Raises: ArgumentError: If ``n`` is not positive.
 
     Example:
-        >>> from funcgrad import data
-        >>> with data.prefetch(x * x for x in range(4)) as squares:
+        >>> with fg.data.prefetch(x * x for x in range(4)) as squares:
         ...     list(squares)
         [0, 1, 4, 9]
     """

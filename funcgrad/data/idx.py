@@ -35,12 +35,10 @@ CHUNK = 1 << 20
 def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
     """The array in a file of the IDX format.
 
-    Args:
-        path: The file; if it is compressed by gzip, which its first bytes tell, it is decompressed
-            while it is read.
-
-    Returns:
-        An array of uint8, int8, int16, int32, float32 or float64, in the byte order of the machine.
+    Args: path: The file; if it is compressed by gzip, which its first bytes tell, it is
+            decompressed while it is read.
+    Returns: An array of uint8, int8, int16, int32, float32 or float64, in the byte order of the
+        machine.
 
     Raises:
         OSError: If the file cannot be read.

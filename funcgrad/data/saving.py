@@ -234,10 +234,8 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
         like: A pytree of the same structure, with leaves of the same shapes and dtypes: such as
             newly made parameters, or what `eval_shape` returns. It is needed for named tuples and
             instances of registered classes, which are made as there; and it is a check.
-
-    Returns:
-        The tree: arrays as arrays, NumPy's scalars as such, numbers of Python as such, all exactly
-        as they were. Dicts have their keys sorted.
+    Returns: The tree: arrays as arrays, NumPy's scalars as such, numbers of Python as such, all
+        exactly as they were. Dicts have their keys sorted.
 
     Raises:
         OSError: If the file cannot be read.

@@ -48,14 +48,12 @@ class Source:
     these two; nothing else is asked of it.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import data
-        >>> class Squares(data.Source):
+        >>> class Squares(fg.data.Source):
         ...     def __len__(self):
         ...         return 100
         ...     def __getitem__(self, rows):
         ...         return np.arange(100)[rows] ** 2
-        >>> next(iter(data.stream(Squares(), 4, lanes=1)))
+        >>> next(iter(fg.data.stream(Squares(), 4, lanes=1)))
         array([0, 1, 4, 9])
     """
 
@@ -451,10 +449,8 @@ def folder(
         cached: Whether the system keeps what has been read in memory that is free. By default, if
             the files are not larger than half of the memory of the machine: what would not be found
             there the next time is read faster without. Only of ``.npy`` and ``.npz`` files.
-
-    Returns:
-        A source: ``len(source)`` examples, of which ``source[start:stop]`` reads some. They are
-        arrays from ``.npy`` files, and dicts of arrays by the names of arrays or columns from
+    Returns: A source: ``len(source)`` examples, of which ``source[start:stop]`` reads some. They
+        are arrays from ``.npy`` files, and dicts of arrays by the names of arrays or columns from
         others. The first axis counts the examples.
 
     Raises:

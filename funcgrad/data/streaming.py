@@ -274,14 +274,12 @@ def stream(
         ShapeError: If there are different numbers of examples.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import data
         >>> x = np.arange(64)
-        >>> whole = list(data.stream(x, 16, seed=0))
-        >>> halves = [list(data.stream(x, 16, seed=0, part=(i, 2))) for i in range(2)]
+        >>> whole = list(fg.data.stream(x, 16, seed=0))
+        >>> halves = [list(fg.data.stream(x, 16, seed=0, part=(i, 2))) for i in range(2)]
         >>> all((np.concatenate(pair) == both).all() for *pair, both in zip(*halves, whole))
         True
-        >>> rest = list(data.stream(x, 16, seed=0, start=3))
+        >>> rest = list(fg.data.stream(x, 16, seed=0, start=3))
         >>> len(rest), (rest[0] == whole[3]).all()
         (1, np.True_)
     """

@@ -20,8 +20,7 @@ class CharTokenizer:
             the same.
 
     Example:
-        >>> from funcgrad import data
-        >>> tokenizer = data.CharTokenizer("hello")
+        >>> tokenizer = fg.data.CharTokenizer("hello")
         >>> tokenizer.characters, len(tokenizer)
         ('ehlo', 4)
         >>> tokenizer.encode("hole")

@@ -104,7 +104,6 @@ def activation_report(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Activ
     Returns: An `ActivationReport`.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> report = fg.diagnostics.activation_report(np.tanh, np.array([[0.1, 5.0], [0.2, -4.0]]))
         >>> report.rows[0].saturated
         0.5

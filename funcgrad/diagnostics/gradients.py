@@ -128,7 +128,6 @@ def check_gradients(
     Raises: ArgumentError: If there is nothing to check, or the method is unknown.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> report = fg.diagnostics.check_gradients(lambda x: np.sum(np.sin(x)), (np.ones(3),))
         >>> bool(report), [leaf.verdict for leaf in report.leaves]
         (True, ['ok'])
@@ -378,7 +377,6 @@ def compare(manual: Any, automatic: Any, rtol: float = 1e-8, atol: float = 1e-12
     Returns: A `Comparisons`: true if all agree, and a table as text. NaNs agree with NaNs.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> x = np.array([0.5, 1.0])
         >>> automatic = fg.grad(lambda x: np.sum(np.tanh(x)))(x)
         >>> print(fg.diagnostics.compare({"x": 1 - np.tanh(x) ** 2}, {"x": automatic}))

@@ -252,7 +252,6 @@ def draw(
     Raises: ArgumentError: If values or gradients are asked for and cannot be had.
 
     Example:
-        >>> import funcgrad as fg
         >>> graph = fg.diagnostics.draw(lambda x, y: x * y + 1, gradients=True)(2.0, 3.0)
         >>> [node.lines for node in graph.nodes][:2]
         [('x', 'f64[]', 'gradient 3'), ('y', 'f64[]', 'gradient 2')]

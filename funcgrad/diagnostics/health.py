@@ -201,7 +201,6 @@ def gradient_report(
         TreeError: If ``updates`` have another structure than ``params``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> def loss(params, x):
         ...     return np.mean(np.tanh(x @ params["w"]) ** 2)
         >>> params = {"w": np.full((2, 3), 0.1), "unused": np.ones(3)}

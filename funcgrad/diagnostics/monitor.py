@@ -102,7 +102,6 @@ def monitor(name: str = "gradients", bins: int = 0) -> GradientTransformation:
     Raises: ArgumentError: If the name is no text, or the number of bins no integer of at least 0.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> watch = fg.diagnostics.monitor("before clipping")
         >>> state = watch.init({"w": np.ones(2)})
         >>> updates, state = watch.update({"w": np.array([3.0, 4.0])}, state)
@@ -197,7 +196,6 @@ class History:
         values: What else was recorded, such as the loss.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> watch, history = fg.diagnostics.monitor("all"), fg.diagnostics.History()
         >>> state = watch.init(np.ones(2))
         >>> for scale in (1.0, 2.0):

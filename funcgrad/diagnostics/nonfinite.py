@@ -103,7 +103,6 @@ def find_nan(
     Returns: A `FirstNonFinite`, or ``None`` if all is finite.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> found = fg.diagnostics.find_nan(lambda x: np.sum(np.sqrt(x * 0) * x), np.ones(2))
         >>> found.kind, found.phase, found.infinity.operation
         ('nan', 'backward', 'the derivative of sqrt')

@@ -55,7 +55,6 @@ def plot_gradient_flow(report: GradientReport, title: str = "gradient flow") -> 
     Raises: LibraryError: If matplotlib is not installed.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> report = fg.diagnostics.gradient_report(lambda w: np.sum(w**2), np.ones(3))
         >>> figure = fg.diagnostics.plot_gradient_flow(report)
     """
@@ -100,7 +99,6 @@ def plot_histograms(tree: Any, bins: int = 50, title: str = "") -> Any:
         LibraryError: If matplotlib is not installed.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> figure = fg.diagnostics.plot_histograms({"w": np.linspace(-1, 1, 100)})
     """
     rows = [(keystr(path), np.asarray(x)) for path, x in tree_flatten_with_path(tree)[0]]
@@ -158,7 +156,6 @@ def plot_norms(history: History, title: str = "norms over time") -> Any:
         LibraryError: If matplotlib is not installed.
 
     Example:
-        >>> import funcgrad as fg
         >>> history = fg.diagnostics.History()
         >>> history.record((), loss=1.0)
         >>> figure = fg.diagnostics.plot_norms(history)
@@ -202,9 +199,7 @@ def plot_distributions(
         name: Which monitor.
         data: Whether the parameters are shown instead of the updates that passed the monitor.
         title: Stands above the picture; by default the name of the monitor.
-
-    Returns:
-        A matplotlib figure: a panel for every leaf, a column for every step (evenly chosen, if
+    Returns: A matplotlib figure: a panel for every leaf, a column for every step (evenly chosen, if
         there are many), darker where there are more entries, with the mean (line) and the mean
         plus and minus the standard deviation (dashed).
 
@@ -213,7 +208,6 @@ def plot_distributions(
         LibraryError: If matplotlib is not installed.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> watch, history = fg.diagnostics.monitor("all", bins=9), fg.diagnostics.History()
         >>> state = watch.init(np.zeros(50))
         >>> for scale in (1.0, 2.0):
@@ -279,7 +273,6 @@ def plot_activations(report: ActivationReport | GradientReport, title: str = "ac
         LibraryError: If matplotlib is not installed.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> report = fg.diagnostics.activation_report(np.tanh, np.linspace(-3, 3, 100))
         >>> figure = fg.diagnostics.plot_activations(report)
     """

@@ -108,7 +108,6 @@ def hessian_spectrum(
     Raises: ArgumentError: If there are no parameters, or no steps.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> scales = np.array([1.0, 2.0, 7.0])
         >>> found = fg.diagnostics.hessian_spectrum(
         ...     lambda p: np.sum(scales * p["x"] ** 2) / 2, {"x": np.zeros(3)}

@@ -103,7 +103,6 @@ def spmd(
     Raises: LibraryError: If MPI started the process, and mpi4py is missing.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> mean = fg.distributed.spmd(lambda x: fg.lax.pmean(x, "data"))
         >>> mean(np.array([1.0, 3.0]))  # of one process
         array([1., 3.])
@@ -133,7 +132,6 @@ def mesh(
     Raises: ArgumentError: If there are not as many processes as the grid has.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> with fg.distributed.mesh({"data": 1, "model": -1}):
         ...     print(fg.lax.axis_size(("data", "model")))
         1

@@ -100,9 +100,8 @@ def load(path: PathLike, like: Tree = None, axis_name: Hashable = None) -> Tree:
         like: As of `funcgrad.data.load`. For a folder it is needed; of each `FlatShard` only the
             shape of the whole array counts.
         axis_name: As of `save`.
-
-    Returns:
-        The pytree. Arrays that were divided are divided among the processes that there are now.
+    Returns: The pytree. Arrays that were divided are divided among the processes that there are
+        now.
 
     Raises:
         DistributedError: In all processes, if one of them could not read a file.

@@ -27,8 +27,7 @@ Tree = Any
 def rank(axis_name: Hashable = None) -> int:
     """The number of this process, from 0.
 
-    Args:
-        axis_name: The axis along which it is counted; by default the innermost one of processes
+    Args: axis_name: The axis along which it is counted; by default the innermost one of processes
             around the call, or all processes.
 
     Returns:

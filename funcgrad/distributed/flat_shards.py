@@ -55,7 +55,6 @@ class FlatShard:
         shape: Shape of the whole array, or of each in the stack.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> with fg.distributed.spmd(axis_name="data"):  # one process has all elements
         ...     fg.distributed.flat_shard(np.arange(4).reshape(2, 2), least=1)
         FlatShard([0 1 2 3], shape=(2, 2))
@@ -94,7 +93,6 @@ def flat_shard(
     Returns: A pytree with a `FlatShard` for each larger array.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> with fg.distributed.spmd(axis_name="data"):
         ...     shards = fg.distributed.flat_shard({"w": np.ones((40, 50)), "b": np.ones(3)})
         ...     shards["w"].part.shape, shards["b"].shape
@@ -119,7 +117,6 @@ def unshard(tree: Any, axis_name: Hashable = None) -> Any:
     Returns: A pytree of whole arrays.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> with fg.distributed.spmd(axis_name="data"):
         ...     shard = fg.distributed.flat_shard(np.arange(2048.0).reshape(2, 1024))
         ...     fg.distributed.unshard(shard).shape
@@ -145,7 +142,6 @@ def fully_sharded(f: Callable[..., Any], axis_name: Hashable = None) -> Callable
     Returns: A function with shards for the arrays of the first argument.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> layer = fg.distributed.fully_sharded(lambda w, x: np.tanh(x @ w))
         >>> with fg.distributed.spmd(axis_name="data"):
         ...     w = fg.distributed.flat_shard(np.ones((64, 32)))
@@ -543,10 +539,8 @@ def on_shards(function: Callable[..., Any], axis: AxisOfShards, what: str) -> Ca
         function: Of pytrees of whole arrays.
         axis: The axis along which arrays are divided.
         what: How messages call the function.
-
-    Returns:
-        A function of pytrees with shards for whole arrays. Its results have shards for all arrays
-        that are large enough.
+    Returns: A function of pytrees with shards for whole arrays. Its results have shards for all
+        arrays that are large enough.
     """
 
     def run(*args: Any) -> Any:

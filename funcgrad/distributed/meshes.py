@@ -29,7 +29,6 @@ class PartitionSpec(tuple[Any, ...]):
     Raises: ArgumentError: If a name is given twice.
 
     Example:
-        >>> import funcgrad as fg
         >>> fg.P("x", None, ("y", "z"))
         PartitionSpec('x', None, ('y', 'z'))
         >>> fg.P(None, reduced={"x"})
@@ -267,7 +266,6 @@ class set_mesh:
     Raises: ArgumentError: If it is none.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> with fg.sharding.set_mesh(fg.make_mesh((2,), ("x",))):
         ...     double = fg.shard_map(lambda x: 2 * x, in_specs=fg.P("x"), out_specs=fg.P("x"))
         ...     print(double(np.arange(4)))
@@ -294,7 +292,6 @@ def get_abstract_mesh() -> Mesh:
     Returns: A `Mesh`, without axes if there is none around.
 
     Example:
-        >>> import funcgrad as fg
         >>> with fg.set_mesh(fg.make_mesh((4, 2), ("data", "model"))):
         ...     fg.sharding.get_abstract_mesh()
         Mesh('data': 4, 'model': 2)
@@ -315,7 +312,6 @@ class NamedSharding:
         **options: About devices, as in JAX; they are ignored.
 
     Example:
-        >>> import funcgrad as fg
         >>> mesh = fg.make_mesh((4, 2), ("x", "y"))
         >>> fg.sharding.NamedSharding(mesh, fg.P("y", "x")).shard_shape((8, 8))
         (4, 2)

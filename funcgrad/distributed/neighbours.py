@@ -48,7 +48,6 @@ def halo(
         ShapeError: If the part is shorter than the halo.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> def second_difference(x):
         ...     wide = fg.distributed.halo(x, axis_name="i")
         ...     return wide[2:] - 2 * wide[1:-1] + wide[:-2]
@@ -118,7 +117,6 @@ def pipeline(
     Raises: ShapeError: If the result of a stage is not like its argument.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> def run(w):
         ...     return fg.distributed.pipeline(lambda w, x: w * x, w, np.arange(3.0), "stage")
         >>> fg.vmap(run, axis_name="stage")(np.array([2.0, 5.0]))

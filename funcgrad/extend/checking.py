@@ -71,7 +71,6 @@ def check(
         ArgumentError: If there is no example, or nothing is known of a transpose rule.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> square = fg.extend.Unary("square", np.square, lambda x, y: 2 * x, "{0} * {0}")
         >>> fg.extend.check(square, (np.array([0.5, -2.0]),))[:4]
         ('shape', 'inputs', 'batch', 'forward')

@@ -46,7 +46,6 @@ def primitive(cls: type[P]) -> type[P]:
     Raises: ArgumentError: If it is no subclass of `Primitive`.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> @fg.extend.primitive
         ... class Shift(fg.extend.Primitive):
         ...     by: int
@@ -109,7 +108,6 @@ def by_function(function: Callable[..., Any]) -> Callable[..., Form]:
     Returns: The rule.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> @fg.extend.primitive
         ... class Cube(fg.extend.Primitive):
         ...     def impl(self, x):
@@ -135,7 +133,6 @@ class Composite(Primitive):
     it knows something better, such as a derivative that is more accurate.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> @fg.extend.primitive
         ... class Softplus(fg.extend.Composite):
         ...     def decompose(self, x):

@@ -54,10 +54,8 @@ def hoist(body: Program, n_consts: int) -> tuple[Program | None, Program]:
     Args:
         body: Its first inputs are the same in all iterations.
         n_consts: How many these are.
-
-    Returns:
-        A program from the constant inputs to further constants, or ``None`` if there are none; and
-        the body with these as inputs behind the constant ones.
+    Returns: A program from the constant inputs to further constants, or ``None`` if there are none;
+        and the body with these as inputs behind the constant ones.
     """
     return body.memo(("hoist", n_consts), lambda: _hoist(body, n_consts))
 

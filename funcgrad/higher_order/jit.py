@@ -58,7 +58,6 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
     Args: disable: Whether to disable compilation.
 
     Example:
-        >>> import funcgrad as fg
         >>> with fg.disable_jit():
         ...     y = fg.jit(lambda x: x + 1)(2.0)
         >>> y

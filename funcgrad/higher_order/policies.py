@@ -28,7 +28,6 @@ def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any
         params: Its parameters.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> float(
         ...     fg.grad(
         ...         fg.checkpoint(
@@ -50,7 +49,6 @@ def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -
         params: Its parameters.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> float(
         ...     fg.grad(
         ...         fg.checkpoint(
@@ -72,7 +70,6 @@ def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> b
         params: Its parameters.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> float(
         ...     fg.grad(
         ...         fg.checkpoint(
@@ -96,7 +93,6 @@ def dots_with_no_batch_dims_saveable(
         params: Its parameters.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> float(
         ...     fg.grad(
         ...         fg.checkpoint(
@@ -168,7 +164,6 @@ def save_only_these_names(*names: str) -> Policy:
     Args: *names: Names given by `checkpoint_name`.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> float(
         ...     fg.grad(
         ...         fg.checkpoint(
@@ -188,7 +183,6 @@ def save_any_names_but_these(*names: str) -> Policy:
     Args: *names: Names given by `checkpoint_name`.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> float(
         ...     fg.grad(
         ...         fg.checkpoint(
@@ -208,7 +202,6 @@ def save_anything_except_these_names(*names: str) -> Policy:
     Args: *names: Names given by `checkpoint_name`.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> float(
         ...     fg.grad(
         ...         fg.checkpoint(
@@ -230,7 +223,6 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
         policy_2: Another one.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> float(
         ...     fg.grad(
         ...         fg.checkpoint(

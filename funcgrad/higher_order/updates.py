@@ -30,10 +30,8 @@ def update_if(program: Program, n_consts: int) -> tuple[Program, list[bool]]:
     Args:
         program: From constants and carries to the new carries.
         n_consts: The number of constants.
-
-    Returns:
-        The step, and which carries stay the same without the flag: its last inputs are those once
-        more, as they are updated. What else is computed of them it takes from the others.
+    Returns: The step, and which carries stay the same without the flag: its last inputs are those
+        once more, as they are updated. What else is computed of them it takes from the others.
     """
     found: tuple[Program, list[bool]] = program.memo(
         ("update if", n_consts), lambda: _update_if(program, program.inputs[n_consts:])

@@ -152,7 +152,6 @@ def scale_and_translate(
         ShapeError: If lengths do not fit.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> line = np.array([1.0, 2.0, 4.0])
         >>> one, half = np.ones(1), np.full(1, 0.5)
         >>> print(fg.image.scale_and_translate(line, (3,), (0,), one, half, "linear"))

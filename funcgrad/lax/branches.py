@@ -64,7 +64,6 @@ def cond(
         TreeError: If the structures of results differ.
 
     Example:
-        >>> import funcgrad as fg
         >>> safe_log = lambda x: fg.lax.cond(x > 0, fg.numpy.log, lambda x: 0.0, x)
         >>> print(safe_log(1.0), fg.grad(safe_log)(0.0))
         0.0 0.0
@@ -106,7 +105,6 @@ def switch(
         TreeError: If the structures of results differ.
 
     Example:
-        >>> import funcgrad as fg
         >>> branches = [fg.numpy.sin, fg.numpy.cos, lambda x: 3 * x]
         >>> f = lambda i, x: fg.lax.switch(i, branches, x)
         >>> print(f(2, 2.0), fg.grad(f, 1)(9, 2.0))

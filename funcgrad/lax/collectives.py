@@ -128,7 +128,6 @@ def pvary(x: Tree, axis_name: AxisName) -> Tree:
     Raises: AxisNameError: If there is no such axis.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> mesh = fg.make_mesh((2,), ("i",))
         >>> copies = fg.shard_map(
         ...     lambda x: fg.lax.pvary(x, "i"), mesh=mesh, in_specs=fg.P(), out_specs=fg.P("i")
@@ -158,7 +157,6 @@ def pcast(x: Tree, axis_name: AxisName, *, to: str) -> Tree:
     Raises: ArgumentError: If ``to`` is another word, or ``x`` is of a kind that cannot be taken so.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> mesh = fg.make_mesh((2,), ("i",))
         >>> copies = fg.shard_map(lambda x: fg.lax.pcast(x, "i", to="varying"), mesh=mesh,
         ...                       in_specs=fg.P(), out_specs=fg.P("i"))
@@ -263,12 +261,9 @@ def all_gather(
     Raises:
         AxisNameError: If no surrounding `vmap` has such an axis.
         ArgumentError: If ``to`` is another word.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.vmap(lambda x: fg.lax.all_gather(x, "i"), axis_name="i")(np.arange(2.0))
-        array([[0., 1.],
-               [0., 1.]])
+    Example: fg.vmap(lambda x: fg.lax.all_gather(x, "i"), axis_name="i")(np.arange(2.0))
+        -> array([[0., 1.],
+                  [0., 1.]])
     """
     if axis_index_groups is not None:
         gather = partial(all_gather, axis=axis, tiled=tiled)
@@ -353,7 +348,6 @@ def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T
             is an iterator.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> shift = lambda x: fg.lax.ppermute(x, "i", [(0, 1), (1, 2)])
         >>> fg.vmap(shift, axis_name="i")(np.array([1.0, 2.0, 3.0]))
         array([0., 1., 2.])
@@ -437,7 +431,6 @@ def all_to_all(
         ShapeError: If the axis cannot be divided.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> f = fg.vmap(lambda x: fg.lax.all_to_all(x, "i", 0, 0), axis_name="i")
         >>> f(np.array([[1, 2], [3, 4]]))
         array([[1, 3],
@@ -480,7 +473,6 @@ def pswapaxes(x: Tree, axis_name: Hashable, axis: int, *, axis_index_groups: Gro
         ShapeError: If the lengths differ.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> f = fg.vmap(lambda x: fg.lax.pswapaxes(x, "i", 0), axis_name="i")
         >>> f(np.array([[1, 2], [3, 4]]))
         array([[1, 3],

@@ -61,10 +61,8 @@ def dot_general(
     Raises: ShapeError: If paired axes differ in number or length.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
         >>> x, y = np.ones((5, 2, 3)), np.ones((5, 3, 4))
-        >>> lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape
+        >>> fg.lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape
         (5, 2, 4)
     """
     check_placement("lax.dot_general", out_sharding=out_sharding)
@@ -142,12 +140,7 @@ def dot(
         preferred_element_type: Dtype in which products are formed and returned.
         out_sharding: The CPU, if anything.
     Returns: The product.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.dot(np.array([[1.0, 2.0]]), np.array([3.0, 4.0])))
-        [11.]
+    Example: print(fg.lax.dot(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]))) -> [11.]
     """
     check_placement("lax.dot", out_sharding=out_sharding)
     x, y = array_operand("dot", lhs), array_operand("dot", rhs)
@@ -209,10 +202,8 @@ def scaled_dot(
     Raises: ShapeError: If the lengths of a scale do not divide those of its operand.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
         >>> x, y = np.ones((1, 2, 4)), np.ones((1, 4, 1))
-        >>> lax.scaled_dot(x, y, lhs_scale=np.array([[[1.0, 2.0], [3.0, 4.0]]]))[0]
+        >>> fg.lax.scaled_dot(x, y, lhs_scale=np.array([[[1.0, 2.0], [3.0, 4.0]]]))[0]
         array([[ 6.],
                [14.]])
     """

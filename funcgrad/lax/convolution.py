@@ -158,10 +158,8 @@ def conv_general_dilated(
         precision: Accepted for JAX's signature; products are always of full precision.
         preferred_element_type: Dtype in which products are formed and returned.
         out_sharding: The CPU, if anything.
-
-    Returns:
-        An array of the batch, the output channels, and one element per window. Where the kernel
-        does not fit into the array there are no windows.
+    Returns: An array of the batch, the output channels, and one element per window. Where the
+        kernel does not fit into the array there are no windows.
 
     Raises:
         ArgumentError: If there is not one number for every axis along which windows slide.
@@ -169,15 +167,13 @@ def conv_general_dilated(
         ShapeError: If numbers of channels do not match, or padding cuts more than there is.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
         >>> image, kernel = np.arange(16.0).reshape(1, 1, 4, 4), np.ones((1, 1, 3, 3))
-        >>> print(lax.conv_general_dilated(image, kernel, (1, 1), "VALID")[0, 0])
+        >>> print(fg.lax.conv_general_dilated(image, kernel, (1, 1), "VALID")[0, 0])
         [[45. 54.]
          [81. 90.]]
         >>> channels_last = ("NHWC", "HWIO", "NHWC")
         >>> x, w = np.ones((2, 8, 8, 3)), np.ones((5, 5, 3, 6))
-        >>> lax.conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=channels_last).shape
+        >>> fg.lax.conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=channels_last).shape
         (2, 4, 4, 6)
     """
     name = "conv_general_dilated"
@@ -298,12 +294,8 @@ def conv(
     """`conv_general_dilated` with its defaults: ``(N, C, ...)`` and ``(O, C, ...)``.
 
     Returns: An array ``(N, O, ...)``.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.conv(np.arange(5.0).reshape(1, 1, 5), np.ones((1, 1, 2)), (2,), "VALID"))
-        [[[1. 5.]]]
+    Example: print(fg.lax.conv(np.arange(5.0).reshape(1, 1, 5), np.ones((1, 1, 2)), (2,), "VALID"))
+        -> [[[1. 5.]]]
     """
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, preferred_element_type=preferred_element_type
@@ -328,7 +320,6 @@ def conv_with_general_padding(
     Returns: An array ``(N, O, ...)``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.lax.conv_with_general_padding(
         ...     np.ones((1, 1, 4)), np.ones((1, 1, 2)), (1,), [(0, 0)], None, None
         ... )
@@ -377,10 +368,8 @@ def conv_transpose(
     Returns: The result.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
         >>> x, kernel = np.array([1.0, 10.0]).reshape(1, 2, 1), np.ones((3, 1, 1))
-        >>> print(lax.conv_transpose(x, kernel, (2,), "VALID").ravel())
+        >>> print(fg.lax.conv_transpose(x, kernel, (2,), "VALID").ravel())
         [ 1.  1. 11. 10. 10.]
     """
     name = "conv_transpose"
@@ -458,16 +447,12 @@ def conv_general_dilated_patches(
         rhs_dilation: Distance of neighbouring elements of a window.
         dimension_numbers: Which axis is what: `conv_dimension_numbers`.
         preferred_element_type: Dtype of the result.
-
-    Returns:
-        As `conv_general_dilated` with ``C * prod(filter_shape)`` output channels: the elements of
-        the window in the first channel, in row-major order, then those in the second, ...
+    Returns: As `conv_general_dilated` with ``C * prod(filter_shape)`` output channels: the elements
+        of the window in the first channel, in row-major order, then those in the second, ...
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
         >>> x = np.arange(5.0).reshape(1, 1, 5)
-        >>> print(lax.conv_general_dilated_patches(x, (3,), (2,), "VALID")[0])
+        >>> print(fg.lax.conv_general_dilated_patches(x, (3,), (2,), "VALID")[0])
         [[0. 2.]
          [1. 3.]
          [2. 4.]]
@@ -529,10 +514,8 @@ def conv_general_dilated_local(
     Returns: As `conv_general_dilated`.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
         >>> x, kernels = np.ones((1, 1, 4)), np.arange(6.0).reshape(1, 2, 3)
-        >>> print(lax.conv_general_dilated_local(x, kernels, (1,), "VALID", (2,)))
+        >>> print(fg.lax.conv_general_dilated_local(x, kernels, (1,), "VALID", (2,)))
         [[[3. 5. 7.]]]
     """
     name = "conv_general_dilated_local"

@@ -227,12 +227,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Array:
         x: Array or scalar.
         y: Another one, of the same dtype.
         out_dtype: Dtype in which products are formed and returned, by default that of both.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.mul(np.int8(100), np.int8(100), out_dtype=np.int32))
-        10000
+    Example: print(fg.lax.mul(np.int8(100), np.int8(100), out_dtype=np.int32)) -> 10000
     """
     if out_dtype is not None:
         wanted = canonical_dtype(out_dtype)
@@ -258,12 +253,7 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
         x: Integers.
         y: Others of the same dtype.
     Returns: An array of that dtype.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.mulhi(np.uint8(200), np.uint8(100)), 200 * 100 // 256)
-        78 78
+    Example: print(fg.lax.mulhi(np.uint8(200), np.uint8(100)), 200 * 100 // 256) -> 78 78
     """
     x, y = same_dtype("mulhi", x, y)
     check_shapes("mulhi", x, y)
@@ -302,12 +292,7 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
         mantissa_bits: Bits of the mantissa behind the leading one, at least 0.
     Returns: An array of the same dtype.
     Raises: ArgumentError: If there are too few bits.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.reduce_precision(np.array([np.pi, 1e39]), 8, 7))
-        [3.140625      inf]
+    Example: print(fg.lax.reduce_precision(np.array([np.pi, 1e39]), 8, 7)) -> [3.140625      inf]
     """
     x = array_operand("reduce_precision", operand)
     exponent, mantissa = int(exponent_bits), int(mantissa_bits)
@@ -361,12 +346,7 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
         x: Dividend.
         y: Divisor, of the same dtype. An integer 0 gives what NumPy gives: 0 and a warning.
     Returns: The quotient, in that dtype.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.div(np.array([7, -7]), 2))
-        [ 3 -3]
+    Example: print(fg.lax.div(np.array([7, -7]), 2)) -> [ 3 -3]
     """
     x, y = same_dtype("div", x, y)
     kind = aval_of(x).dtype.kind
@@ -390,12 +370,7 @@ def clz(x: ArrayLike) -> Array:
 
     Args: x: Array of integers.
     Raises: DtypeError: If it holds others.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.clz(np.array([0, 1, 255], np.uint8)))
-        [8 7 0]
+    Example: print(fg.lax.clz(np.array([0, 1, 255], np.uint8))) -> [8 7 0]
     """
     x = array_operand("clz", x)
     dtype = aval_of(x).dtype
@@ -436,12 +411,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
         x: Base, of any numeric dtype.
         y: Exponent; not negative if ``x`` is an integer.
     Returns: The power, in the dtype of ``x``.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.integer_pow(np.float32(3), -1).dtype)
-        float32
+    Example: print(fg.lax.integer_pow(np.float32(3), -1).dtype) -> float32
     """
     x = check_operand("integer_pow", x)
     dtype = aval_of(x).dtype
@@ -487,11 +457,9 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
     Returns: An array of the dtype of ``x``.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.round(np.array([0.5, 1.4, -2.5])))
+        >>> print(fg.lax.round(np.array([0.5, 1.4, -2.5])))
         [ 1.  1. -3.]
-        >>> print(lax.round(np.array([0.5, 2.5]), lax.RoundingMethod.TO_NEAREST_EVEN))
+        >>> print(fg.lax.round(np.array([0.5, 2.5]), fg.lax.RoundingMethod.TO_NEAREST_EVEN))
         [0. 2.]
     """
     x = check_operand("round", x)
@@ -517,12 +485,7 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
         x: Array.
         max: Upper limit; it wins where it is below ``min``.
     Returns: An array of the shape and dtype of ``x``.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.clamp(0.0, np.array([-1.0, 0.5, 2.0]), 1.0))
-        [0.  0.5 1. ]
+    Example: print(fg.lax.clamp(0.0, np.array([-1.0, 0.5, 2.0]), 1.0)) -> [0.  0.5 1. ]
     """
     low, x, high = same_dtype("clamp", min, x, max)
     for limit in (low, high):
@@ -557,10 +520,8 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     Returns: An array of the type of the cases.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
         >>> which = np.array([2, 0, 1])
-        >>> print(lax.select_n(which, np.zeros(3), np.ones(3), np.full(3, 5.0)))
+        >>> print(fg.lax.select_n(which, np.zeros(3), np.ones(3), np.full(3, 5.0)))
         [5. 0. 1.]
     """
     if not cases:
@@ -656,12 +617,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
         new_dtype: A dtype. A narrower one adds a last axis (low words first), a wider one takes
             the last axis away.
     Returns: The bits as ``new_dtype``. They have no derivative.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(hex(lax.bitcast_convert_type(np.float32(1), np.uint32)))
-        0x3f800000
+    Example: print(hex(fg.lax.bitcast_convert_type(np.float32(1), np.uint32))) -> 0x3f800000
     """
     return bits.Bitcast(canonical_dtype(new_dtype)).bind(
         array_operand("bitcast_convert_type", operand)

@@ -39,20 +39,13 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
         fft_type: `FftType`, or a name of it.
         fft_lengths: Lengths of the transformed axes, which are the last ones: those of ``x``, or
             for ``IRFFT`` those of the result.
-
-    Returns:
-        A complex array, or a real one of ``IRFFT``. ``RFFT`` gives the first ``n // 2 + 1``
+    Returns: A complex array, or a real one of ``IRFFT``. ``RFFT`` gives the first ``n // 2 + 1``
         numbers along the last axis, from which ``IRFFT`` makes all ``n``.
 
     Raises:
         ArgumentError: If there is no such transform.
         ShapeError: If lengths do not fit.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.fft(np.ones(4), lax.FftType.RFFT, (4,)).real)
-        [4. 0. 0.]
+    Example: print(fg.lax.fft(np.ones(4), fg.lax.FftType.RFFT, (4,)).real) -> [4. 0. 0.]
     """
     kind = _kind(fft_type)
     x = array_operand("fft", x)

@@ -296,9 +296,8 @@ def gather(
         mode: What becomes of windows that leave the array: `GatherScatterMode`, or a name of it.
         fill_value: What mode ``"fill"`` puts; by default nan, the least signed or largest unsigned
             integer, or True.
-
-    Returns:
-        An array with the axes ``offset_dims`` for windows and, in between, those of the starts.
+    Returns: An array with the axes ``offset_dims`` for windows and, in between, those of the
+        starts.
 
     Raises:
         ArgumentError: If the mode is another.
@@ -520,7 +519,6 @@ def scatter_sub(
     Returns: An array like ``operand``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.lax.scatter_sub(
         ...     np.full(3, 5.0),
         ...     np.array([[1]]),
@@ -567,12 +565,10 @@ def scatter_apply(
     Returns: An array like ``operand``; differentiable, unlike JAX's.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> numbers = fg.lax.ScatterDimensionNumbers((), (0,), (0,))
         >>> double = lambda x: 2 * x
         >>> starts = np.array([[0], [2], [2]])
-        >>> print(lax.scatter_apply(np.ones(3), starts, double, numbers, update_shape=(3,)))
+        >>> print(fg.lax.scatter_apply(np.ones(3), starts, double, numbers, update_shape=(3,)))
         [2. 1. 4.]
     """
     check_function(func, "func", "scatter_apply")

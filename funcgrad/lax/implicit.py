@@ -56,7 +56,6 @@ def custom_root(
         ShapeError: If their types differ.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> def square_root(a):
         ...     def newton(f, x):
         ...         step = lambda _, x: x - f(x) / fg.grad(f)(x)
@@ -101,7 +100,6 @@ def custom_linear_solve(
         MissingRuleError: In reverse mode, without ``transpose_solve``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> def solution(d, b):
         ...     divide = lambda matvec, b: b / matvec(np.ones_like(b))
         ...     return fg.lax.custom_linear_solve(lambda x: d * x, b, divide, symmetric=True)

@@ -85,12 +85,9 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
             else the lower triangle alone is read.
     Returns: The factors.
     Raises: numpy.linalg.LinAlgError: If a matrix is not positive definite (JAX's are nan then).
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
-        array([[2., 0.],
-               [1., 2.]])
+    Example: fg.lax.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
+        -> array([[2., 0.],
+                  [1., 2.]])
     """
     x = _square("cholesky", x)
     factor = primitives.Cholesky(nan_if_indefinite=fails_as_nan())
@@ -169,7 +166,6 @@ def eigh(
     Returns: Eigenvectors (columns), and eigenvalues.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> v, w = fg.lax.linalg.eigh(np.diag([3.0, 2.0]))
         >>> w
         array([2., 3.])
@@ -206,12 +202,9 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
     It has no derivative; `funcgrad.scipy.linalg.hessenberg` has.
 
     Args: a: A matrix, or a stack of them.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.linalg.hessenberg(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        (array([[2., 1.],
-               [1., 3.]]), array([0.]))
+    Example: fg.lax.linalg.hessenberg(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> (array([[2., 1.],
+                  [1., 3.]]), array([0.]))
     """
     packed, taus = checked(PackedHessenberg(), _square("hessenberg", a))
     return packed, taus
@@ -244,7 +237,6 @@ def householder_product(a: Any, taus: Any) -> Any:
     Returns: Matrices of the shape of ``a`` with orthonormal columns.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> packed, taus = fg.numpy.linalg.qr(np.array([[3.0], [4.0]]), mode="raw")
         >>> fg.lax.linalg.householder_product(packed.T, taus)
         array([[-0.6],
@@ -281,12 +273,9 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
         left: Whether the product stands on the left.
         transpose: Whether its conjugate transpose takes its place.
     Returns: The products, of the shape of ``c``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.linalg.ormqr(np.eye(2), np.array([2.0]), np.eye(2))
-        array([[-1.,  0.],
-               [ 0.,  1.]])
+    Example: fg.lax.linalg.ormqr(np.eye(2), np.array([2.0]), np.eye(2))
+        -> array([[-1.,  0.],
+                  [ 0.,  1.]])
     """
     a, taus = _packed("ormqr", a, taus)
     (c,) = same_dtype("linalg.ormqr", c)
@@ -358,7 +347,6 @@ def qdwh(
     Raises: ShapeError: If ``m < n``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> u, h, *_ = fg.lax.linalg.qdwh(np.array([[0.0, -2.0], [2.0, 0.0]]))
         >>> print(h)
         [[2. 0.]
@@ -390,12 +378,9 @@ def qr(
         full_matrices: Whether ``Q`` is square. Of a tall matrix it has no derivative then.
         use_magma: Without effect.
     Returns: ``Q``, ``R`` and, with ``pivoting``, the order.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> abs(fg.lax.linalg.qr(np.array([[2.0, 1.0], [1.0, 3.0]]))[1])
-        array([[2.23606798, 2.23606798],
-               [0.        , 2.23606798]])
+    Example: abs(fg.lax.linalg.qr(np.array([[2.0, 1.0], [1.0, 3.0]]))[1])
+        -> array([[2.23606798, 2.23606798],
+                  [0.        , 2.23606798]])
     """
     x = array_operand("linalg.qr", x)
     if not pivoting:
@@ -484,12 +469,9 @@ def symmetric_product(
         beta: A factor.
         symmetrize_output: Whether the upper triangle is made that of the lower one.
     Returns: Matrices, ``(..., m, m)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.linalg.symmetric_product(np.ones((2, 3)), np.zeros((2, 2)))
-        array([[3., 3.],
-               [3., 3.]])
+    Example: fg.lax.linalg.symmetric_product(np.ones((2, 3)), np.zeros((2, 2)))
+        -> array([[3., 3.],
+                  [3., 3.]])
     """
     a, c = same_dtype("linalg.symmetric_product", a_matrix, c_matrix)
     if shape_of(c) != (*shape_of(a)[:-1], shape_of(a)[-2]):
@@ -523,7 +505,6 @@ def triangular_solve(
     Returns: The solutions, of the shape of ``b``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> a = np.array([[2.0, 0.0], [1.0, 1.0]])
         >>> fg.lax.linalg.triangular_solve(a, np.array([[2.0], [3.0]]), left_side=True, lower=True)
         array([[1.],
@@ -551,16 +532,11 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     Args:
         a: Matrices, ``(..., n, n)``; one triangle is read.
         lower: Which triangle.
-
-    Returns:
-        The form with reflections in that triangle; its diagonal; the diagonal next to it; the
+    Returns: The form with reflections in that triangle; its diagonal; the diagonal next to it; the
         factors of the reflections.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.linalg.tridiagonal(np.array([[2.0, 1.0], [1.0, 3.0]]))[0]
-        array([[2., 1.],
-               [1., 3.]])
+    Example: fg.lax.linalg.tridiagonal(np.array([[2.0, 1.0], [1.0, 3.0]]))[0]
+        -> array([[2., 1.],
+                  [1., 3.]])
     """
     packed, d, e, taus = checked(PackedTridiagonal(lower), _square("tridiagonal", a))
     return packed, d, e, taus
@@ -580,7 +556,6 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     Raises: numpy.linalg.LinAlgError: If a matrix is singular, unless it is perturbed.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> one = np.ones(2)
         >>> fg.lax.linalg.tridiagonal_solve(0 * one, 2 * one, one, np.array([[4.0], [2.0]]))
         array([[1.5],

@@ -77,7 +77,6 @@ def scan(
         ShapeError: If the carry changes its type, or lengths differ.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> total, partial = fg.lax.scan(lambda c, x: (c + x, c + x), 0.0, np.arange(4.0))
         >>> print(total, partial)
         6.0 [0. 1. 3. 6.]
@@ -193,17 +192,14 @@ def while_loop(
             are small.
         progress: Label of a counter of steps, and of a bar on the way back, where tqdm is
             installed.
-
-    Returns:
-        The first value for which ``cond_fun`` does not hold. Under `vmap` a lane keeps its value
-        from when its own condition ended.
+    Returns: The first value for which ``cond_fun`` does not hold. Under `vmap` a lane keeps its
+        value from when its own condition ended.
 
     Raises:
         TreeError: If the value changes its structure.
         ShapeError: If the value changes its type, or the condition is no scalar.
 
     Example:
-        >>> import funcgrad as fg
         >>> def root(x):  # Newton's iteration
         ...     improve = lambda y: (y + x / y) / 2
         ...     return fg.lax.while_loop(lambda y: abs(y * y - x) > 1e-12 * x, improve, x)
@@ -298,7 +294,6 @@ def fori_loop(
         ShapeError: If the value changes its type, or a bound is not a scalar.
 
     Example:
-        >>> import funcgrad as fg
         >>> power = lambda x, n: fg.lax.fori_loop(0, n, lambda i, y: y * x, 1.0)
         >>> print(power(3.0, 4), fg.grad(power)(3.0, 4))
         81.0 108.0

@@ -40,12 +40,7 @@ def approx_max_k(
 
     Args: operand: Real array.
     Returns: The elements, in descending order, and their places.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(*lax.approx_max_k(np.array([1.0, 5.0, 3.0]), 2))
-        [5. 3.] [1 2]
+    Example: print(*fg.lax.approx_max_k(np.array([1.0, 5.0, 3.0]), 2)) -> [5. 3.] [1 2]
     """
     return top_k(operand, k, reduction_dimension)
 
@@ -62,12 +57,7 @@ def approx_min_k(
 
     Args: operand: Floating array.
     Returns: The elements, in ascending order, and their places.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(*lax.approx_min_k(np.array([1.0, 5.0, 3.0]), 2))
-        [1. 3.] [0 2]
+    Example: print(*fg.lax.approx_min_k(np.array([1.0, 5.0, 3.0]), 2)) -> [1. 3.] [0 2]
     """
     values, places = top_k(neg(operand), k, reduction_dimension)
     return neg(values), places
@@ -89,12 +79,7 @@ def stage(x: ArrayLike, /) -> Array:
 
     Args: x: Number or array.
     Returns: A traced value inside of a function that is traced to a program, else an array.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.stage(3.0) + 1)
-        4.0
+    Example: print(fg.lax.stage(3.0) + 1) -> 4.0
     """
     if isinstance(x, Tracer):
         return x
@@ -112,7 +97,6 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
         prevent_mlir_dce: Accepted for JAX's signature: compiled programs compute them in any case.
 
     Example:
-        >>> import funcgrad as fg
         >>> fg.lax.dce_sink(3.0)
     """
     for x in tree_leaves(val):
@@ -135,10 +119,8 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     Raises: DtypeError: If the dtypes differ, or are neither of integers nor real.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
         >>> np.random.seed(0)
-        >>> lax.rng_uniform(0, 10, (3,)).tolist()
+        >>> fg.lax.rng_uniform(0, 10, (3,)).tolist()
         [5, 0, 3]
     """
     first, second = aval_of(a).strong(), aval_of(b).strong()
@@ -197,11 +179,7 @@ def platform_dependent(
         default: Called if there is none for the CPU.
         **per_platform: A function for each platform, by its name.
     Raises: NotImplementedError: If there is neither a function for the CPU nor a default.
-
-    Example:
-        >>> from funcgrad import lax
-        >>> print(lax.platform_dependent(3.0, cpu=lambda x: x + 1, cuda=lambda x: x - 1))
-        4.0
+    Example: print(fg.lax.platform_dependent(3.0, cpu=lambda x: x + 1, cuda=lambda x: x - 1)) -> 4.0
     """
     chosen = per_platform.get("cpu", default)
     if chosen is None:
@@ -223,9 +201,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     Raises: ArgumentError: When it is called with a traced keyword argument.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> tangent = lax.composite(lambda x: np.sin(x) / np.cos(x), "my.tangent")
+        >>> tangent = fg.lax.composite(lambda x: np.sin(x) / np.cos(x), "my.tangent")
         >>> print(tangent(0.0))
         0.0
     """

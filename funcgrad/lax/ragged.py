@@ -64,10 +64,8 @@ def ragged_dot(
         ShapeError: If shapes do not match.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
         >>> weights = np.array([[[1.0]], [[10.0]]])
-        >>> print(lax.ragged_dot(np.ones((3, 1)), weights, np.array([1, 2])).T)
+        >>> print(fg.lax.ragged_dot(np.ones((3, 1)), weights, np.array([1, 2])).T)
         [[ 1. 10. 10.]]
     """
     numbers = RaggedDotDimensionNumbers((([1], [1]), ([], [])), [0], [0])
@@ -111,7 +109,6 @@ def ragged_dot_general(
         ShapeError: If axes or shapes do not match.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.lax.ragged_dot_general(
         ...     np.ones((3, 2)),
         ...     np.ones((2, 2, 1)),

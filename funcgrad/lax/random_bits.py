@@ -52,9 +52,7 @@ def rng_bit_generator(
         ShapeError: If the state is none.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> state, bits = lax.rng_bit_generator(np.array([1, 2], np.uint64), (2,))
+        >>> state, bits = fg.lax.rng_bit_generator(np.array([1, 2], np.uint64), (2,))
         >>> print(state, bits)
         [1 3] [2100602697 2847456232]
     """

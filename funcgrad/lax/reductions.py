@@ -138,12 +138,7 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     Args:
         operand: Array of integers or bools.
         axes: The axes.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.reduce_xor(np.array([6, 3, 1]), (0,)))
-        4
+    Example: print(fg.lax.reduce_xor(np.array([6, 3, 1]), (0,))) -> 4
     """
     x = array_operand("reduce_xor", operand)
     dtype = aval_of(x).dtype
@@ -203,11 +198,9 @@ def reduce(
         TreeError: If structures differ.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.reduce(np.arange(4.0), 10.0, lax.add, (0,)))
+        >>> print(fg.lax.reduce(np.arange(4.0), 10.0, fg.lax.add, (0,)))
         16.0
-        >>> print(lax.reduce(np.arange(4.0), -np.inf, np.logaddexp, (0,)).round(4))
+        >>> print(fg.lax.reduce(np.arange(4.0), -np.inf, np.logaddexp, (0,)).round(4))
         3.4402
     """
     check_placement("lax.reduce", out_sharding=out_sharding)
@@ -420,9 +413,7 @@ def sort(
     Returns: The sorted array or tuple of arrays; nan comes last.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> keys, values = lax.sort((np.array([3, 1, 2]), np.array([0, 1, 2])))
+        >>> keys, values = fg.lax.sort((np.array([3, 1, 2]), np.array([0, 1, 2])))
         >>> print(values)
         [1 2 0]
     """
@@ -462,9 +453,7 @@ def top_k(operand: ArrayLike, k: int, axis: int = -1) -> tuple[Array, Array]:
     Returns: Values, and indices (int64); of equal elements the first comes first.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> values, places = lax.top_k(np.array([1.0, 4.0, 2.0]), 2)
+        >>> values, places = fg.lax.top_k(np.array([1.0, 4.0, 2.0]), 2)
         >>> print(values, places)
         [4. 2.] [1 2]
     """

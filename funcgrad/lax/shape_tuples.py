@@ -21,11 +21,8 @@ def conv_general_permutations(dimension_numbers: Any) -> tuple[Lengths, Lengths,
     """The axes of the three arrays of a convolution, in the order of ``NCHW``, ``OIHW``, ``NCHW``.
 
     Args: dimension_numbers: Three strings, as in `conv_dimension_numbers`.
-
-    Example:
-        >>> from funcgrad import lax
-        >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
-        ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+    Example: fg.lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+        -> ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
     lengths = (0,) * len(dimension_numbers[0])
     lhs, rhs, out = map(tuple, conv_dimension_numbers(lengths, lengths, dimension_numbers))
@@ -52,11 +49,7 @@ def conv_shape_tuple(
     Raises:
         ArgumentError: If there is not one number for each axis.
         ShapeError: If padding takes more than there is.
-
-    Example:
-        >>> from funcgrad import lax
-        >>> lax.conv_shape_tuple((8, 3, 9, 9), (16, 3, 3, 3), (2, 2), "SAME")
-        (8, 16, 5, 5)
+    Example: fg.lax.conv_shape_tuple((8, 3, 9, 9), (16, 3, 3, 3), (2, 2), "SAME") -> (8, 16, 5, 5)
     """
     name = "conv_shape_tuple"
     lengths, taps = tuple(lhs_shape[2:]), tuple(rhs_shape[2:])
@@ -92,9 +85,8 @@ def conv_general_shape_tuple(
         dimension_numbers: Three strings, as in `conv_dimension_numbers`.
 
     Example:
-        >>> from funcgrad import lax
         >>> layout = ("NHWC", "HWIO", "NHWC")
-        >>> lax.conv_general_shape_tuple((8, 9, 9, 3), (3, 3, 3, 16), (1, 1), "VALID", layout)
+        >>> fg.lax.conv_general_shape_tuple((8, 9, 9, 3), (3, 3, 3, 16), (1, 1), "VALID", layout)
         (8, 7, 7, 16)
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
@@ -126,9 +118,8 @@ def conv_transpose_shape_tuple(
         dimension_numbers: Three strings, as in `conv_dimension_numbers`.
 
     Example:
-        >>> from funcgrad import lax
         >>> layout = ("NHWC", "HWIO", "NHWC")
-        >>> lax.conv_transpose_shape_tuple((8, 5, 5, 3), (3, 3, 3, 16), (2, 2), "SAME", layout)
+        >>> fg.lax.conv_transpose_shape_tuple((8, 5, 5, 3), (3, 3, 3, 16), (2, 2), "SAME", layout)
         (8, 10, 10, 16)
     """
     name = "conv_transpose_shape_tuple"
@@ -163,11 +154,7 @@ def reduce_window_shape_tuple(
         base_dilation: Distance of neighbouring elements of the array, 1 by default.
         window_dilation: Distance of neighbouring elements of windows, 1 by default.
     Raises: ArgumentError: If there is not one number for each axis, or the padding is a name.
-
-    Example:
-        >>> from funcgrad import lax
-        >>> lax.reduce_window_shape_tuple((9, 6), (3, 2), (1, 2), [(1, 1), (0, 0)])
-        (9, 3)
+    Example: fg.lax.reduce_window_shape_tuple((9, 6), (3, 2), (1, 2), [(1, 1), (0, 0)]) -> (9, 3)
     """
     name = "reduce_window_shape_tuple"
     count = len(operand_shape)

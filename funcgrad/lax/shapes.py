@@ -56,11 +56,7 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 
     Args: *shapes: Shapes, tuples of integers.
     Raises: ShapeError: If they do not fit together.
-
-    Example:
-        >>> from funcgrad import lax
-        >>> lax.broadcast_shapes((3, 1), (4,))
-        (3, 4)
+    Example: fg.lax.broadcast_shapes((3, 1), (4,)) -> (3, 4)
     """
     try:
         return np.broadcast_shapes(*map(tuple, shapes))
@@ -79,13 +75,10 @@ def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: Any = None) -> 
         sizes: Lengths of the new axes.
         out_sharding: The CPU, if anything.
     Returns: An array of shape ``(*sizes, *operand.shape)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.broadcast(np.arange(2.0), (3,))
-        array([[0., 1.],
-               [0., 1.],
-               [0., 1.]])
+    Example: fg.lax.broadcast(np.arange(2.0), (3,))
+        -> array([[0., 1.],
+                  [0., 1.],
+                  [0., 1.]])
     """
     check_placement("lax.broadcast", out_sharding=out_sharding)
     x = array_operand("broadcast", operand)
@@ -108,13 +101,9 @@ def broadcast_in_dim(
             Axes of length 1 are repeated.
         out_sharding: The CPU, if anything.
     Returns: An array of ``shape``.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.broadcast_in_dim(np.array([1, 2]), (2, 3), (0,)))
-        [[1 1 1]
-         [2 2 2]]
+    Example: print(fg.lax.broadcast_in_dim(np.array([1, 2]), (2, 3), (0,)))
+        -> [[1 1 1]
+            [2 2 2]]
     """
     check_placement("lax.broadcast_in_dim", out_sharding=out_sharding)
     x = array_operand("broadcast_in_dim", operand)
@@ -164,12 +153,9 @@ def reshape(
         dimensions: Order in which the axes are read, by default the given one.
         out_sharding: The CPU, if anything.
     Returns: An array of shape ``new_sizes``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.reshape(np.arange(4.0), (2, 2))
-        array([[0., 1.],
-               [2., 3.]])
+    Example: fg.lax.reshape(np.arange(4.0), (2, 2))
+        -> array([[0., 1.],
+                  [2., 3.]])
     """
     check_placement("lax.reshape", out_sharding=out_sharding)
     x = array_operand("reshape", operand)
@@ -190,13 +176,9 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     Args:
         arr: Array.
         like_arr: Array of the wanted shape.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.broadcast_like(np.array([1, 2]), np.zeros((2, 2))))
-        [[1 2]
-         [1 2]]
+    Example: print(fg.lax.broadcast_like(np.array([1, 2]), np.zeros((2, 2))))
+        -> [[1 2]
+            [1 2]]
     """
     shape = shape_of(array_operand("broadcast_like", like_arr))
     return checked(primitive.BroadcastTo(shape), array_operand("broadcast_like", arr))
@@ -261,13 +243,10 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     Args:
         operand: An array.
         permutation: The axes of the operand, in the order of the result.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.transpose(np.arange(6.0).reshape(2, 3), (1, 0))
-        array([[0., 3.],
-               [1., 4.],
-               [2., 5.]])
+    Example: fg.lax.transpose(np.arange(6.0).reshape(2, 3), (1, 0))
+        -> array([[0., 3.],
+                  [1., 4.],
+                  [2., 5.]])
     """
     x = array_operand("transpose", operand)
     order = tuple(int(i) for i in permutation)
@@ -298,12 +277,7 @@ def pad(
         padding_value: Scalar of its dtype.
         padding_config: ``(low, high, interior)`` for every axis; negative low and high cut.
     Returns: The padded array.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.pad(np.array([1, 2]), 0, [(1, 0, 1)]))
-        [0 1 0 2]
+    Example: print(fg.lax.pad(np.array([1, 2]), 0, [(1, 0, 1)])) -> [0 1 0 2]
     """
     x = array_operand("pad", operand)
     x, fill = same_dtype("pad", x, padding_value)
@@ -340,12 +314,9 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     Args:
         operands: Arrays of one shape and dtype.
         axis: The new axis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.stack([np.zeros(2), np.ones(2)])
-        array([[0., 0.],
-               [1., 1.]])
+    Example: fg.lax.stack([np.zeros(2), np.ones(2)])
+        -> array([[0., 0.],
+                  [1., 1.]])
     """
     rank = len(shape_of(operands[0])) + 1 if len(operands) else 1
     place = canonical_axis("stack", axis, rank)
@@ -429,12 +400,9 @@ def broadcasted_iota(
         dimension: The axis that is counted along.
         out_sharding: The CPU, if anything.
     Returns: An array of ``shape``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.lax.broadcasted_iota(np.int64, (2, 3), 1)
-        array([[0, 1, 2],
-               [0, 1, 2]])
+    Example: fg.lax.broadcasted_iota(np.int64, (2, 3), 1)
+        -> array([[0, 1, 2],
+                  [0, 1, 2]])
     """
     wanted = canonical_dtype(dtype)
     check_placement("lax.broadcasted_iota", out_sharding=out_sharding)

@@ -76,12 +76,7 @@ def slice_in_dim(
         stride: Positive step.
         axis: The axis.
     Returns: The elements inside the bounds.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.slice_in_dim(np.arange(6), 1, -1, stride=2))
-        [1 3]
+    Example: print(fg.lax.slice_in_dim(np.arange(6), 1, -1, stride=2)) -> [1 3]
     """
     x = array_operand("slice_in_dim", operand)
     own = shape_of(x)
@@ -153,12 +148,7 @@ def dynamic_slice(
 
     Args: slice_sizes: Shape of the window.
     Returns: An array of shape ``slice_sizes``.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.dynamic_slice(np.arange(5), (4,), (3,)))
-        [2 3 4]
+    Example: print(fg.lax.dynamic_slice(np.arange(5), (4,), (3,))) -> [2 3 4]
     """
     x = array_operand("dynamic_slice", operand)
     starts = _starts("dynamic_slice", x, start_indices, allow_negative_indices)
@@ -218,12 +208,7 @@ def dynamic_update_slice(
 
     Args: update: The new window, of the same dtype and number of axes.
     Returns: An array like ``operand``.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
-        >>> print(lax.dynamic_update_slice(np.zeros(4), np.ones(2), (1,)))
-        [0. 1. 1. 0.]
+    Example: print(fg.lax.dynamic_update_slice(np.zeros(4), np.ones(2), (1,))) -> [0. 1. 1. 0.]
     """
     x = array_operand("dynamic_update_slice", operand)
     x, update = same_dtype("dynamic_update_slice", x, array_operand("dynamic_update_slice", update))

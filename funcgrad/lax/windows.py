@@ -51,11 +51,7 @@ def padtype_to_pads(
             in front.
     Returns: One pair per axis.
     Raises: ArgumentError: If the name is another one.
-
-    Example:
-        >>> from funcgrad import lax
-        >>> lax.padtype_to_pads((5, 6), (2, 4), (1, 2), "SAME")
-        [(0, 1), (1, 1)]
+    Example: fg.lax.padtype_to_pads((5, 6), (2, 4), (1, 2), "SAME") -> [(0, 1), (1, 1)]
     """
     name = padding.upper()
     if name not in ("SAME", "SAME_LOWER", "VALID"):
@@ -170,13 +166,11 @@ def reduce_window(
         ShapeError: If negative padding takes more than there is.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import lax
         >>> x = np.arange(16.0).reshape(4, 4)
-        >>> print(lax.reduce_window(x, -np.inf, lax.max, (2, 2), (2, 2), "VALID"))
+        >>> print(fg.lax.reduce_window(x, -np.inf, fg.lax.max, (2, 2), (2, 2), "VALID"))
         [[ 5.  7.]
          [13. 15.]]
-        >>> print(lax.reduce_window(np.arange(5.0), 0.0, lax.add, (3,), (1,), "SAME") / 3)
+        >>> print(fg.lax.reduce_window(np.arange(5.0), 0.0, fg.lax.add, (3,), (1,), "SAME") / 3)
         [0.33333333 1.         2.         3.         2.33333333]
     """
     check_function(computation, "computation", "reduce_window")

@@ -24,7 +24,6 @@ def rules() -> dict[str, str]:
     """Return the rules by their names, each with what it looks for.
 
     Example:
-        >>> import funcgrad as fg
         >>> fg.linting.rules()["kink"]
         'A point at which the derivative jumps: abs at 0, equal elements of max, equal eigenvalues.'
     """
@@ -57,7 +56,6 @@ def lint(
     Raises: ArgumentError: There is no rule of a name, or no argument of a number.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> report = fg.lint(lambda x: np.sum(np.round(x) ** 2), np.ones(3) / 3)
         >>> [(found.rule, found.severity) for found in report]
         [('cut-derivative', 'warning')]

@@ -115,7 +115,6 @@ def check_derivatives(
     Raises: ArgumentError: No argument is a floating array, or a result is none.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> checks = fg.check_derivatives(lambda x: np.sum(np.sin(x) ** 2), np.linspace(0, 1, 5))
         >>> bool(checks), checks.exit_status, len(checks.rows)
         (True, 0, 24)

@@ -66,9 +66,7 @@ def dot_product_attention(
             dropped; the others are divided by its complement, so that a query's sum to 1 only in
             the mean. The key is needed, and without one nothing may be dropped.
         dropout_key: A random key; the same key drops the same weights.
-
-    Returns:
-        An array of the shape of ``query``; with ``return_residual`` a pair with one of shape
+    Returns: An array of the shape of ``query``; with ``return_residual`` a pair with one of shape
         (B, T, N). A query that may see no key at all gets 0, where JAX gives it the mean of all
         values.
 
@@ -81,7 +79,6 @@ def dot_product_attention(
         Vaswani and others, arXiv:1706.03762; Ainslie and others, arXiv:2305.13245.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> x = np.arange(3.0).reshape(3, 1, 1)
         >>> print(fg.nn.dot_product_attention(x, np.zeros((3, 1, 1)), x, is_causal=True).ravel())
         [0.  0.5 1. ]

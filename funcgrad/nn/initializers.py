@@ -97,13 +97,10 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
         scale: Upper bound.
         dtype: Dtype of the weights unless the initializer is given one; by default float64.
     Returns: An initializer.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.nn.initializers.uniform()(fg.random.key(0), (3, 2))
-        array([[0.00418457, 0.00216295],
-               [0.00965321, 0.00574501],
-               [0.00532226, 0.00354905]])
+    Example: fg.nn.initializers.uniform()(fg.random.key(0), (3, 2))
+        -> array([[0.00418457, 0.00216295],
+                  [0.00965321, 0.00574501],
+                  [0.00532226, 0.00354905]])
     """
     return _scaled(random.uniform, scale, dtype)
 
@@ -115,13 +112,10 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
         stddev: Standard deviation.
         dtype: Dtype of the weights unless the initializer is given one; by default float64.
     Returns: An initializer.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.nn.initializers.normal()(fg.random.key(0), (3, 2))
-        array([[-0.00205842, -0.00784766],
-               [ 0.01816087,  0.00187844],
-               [ 0.00080868, -0.00372111]])
+    Example: fg.nn.initializers.normal()(fg.random.key(0), (3, 2))
+        -> array([[-0.00205842, -0.00784766],
+                  [ 0.01816087,  0.00187844],
+                  [ 0.00080868, -0.00372111]])
     """
     return _scaled(random.normal, stddev, dtype)
 
@@ -137,13 +131,10 @@ def truncated_normal(
         lower: Lower bound, in standard deviations.
         upper: Upper bound, in standard deviations.
     Returns: An initializer.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.nn.initializers.truncated_normal()(fg.random.key(0), (3, 2))
-        array([[-0.00196352, -0.00741471],
-               [ 0.01590591,  0.00179203],
-               [ 0.00077181, -0.00354433]])
+    Example: fg.nn.initializers.truncated_normal()(fg.random.key(0), (3, 2))
+        -> array([[-0.00196352, -0.00741471],
+                  [ 0.01590591,  0.00179203],
+                  [ 0.00077181, -0.00354433]])
     """
 
     def draw(key: Array, shape: Sequence[int], dtype: Any) -> Array:
@@ -206,7 +197,6 @@ def variance_scaling(
     Raises: ArgumentError: If there is no such mode or distribution.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> init = fg.nn.initializers.variance_scaling(1.0, "fan_in", "normal")
         >>> weights = init(fg.random.key(0), (1000, 100))
         >>> print(bool(abs(weights.std() - 1000**-0.5) < 1e-3))
@@ -330,13 +320,10 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
         column_axis: Axis of the columns; all other axes together are the rows.
         dtype: Floating dtype of the weights unless the initializer is given one; by default
             float64.
-
-    Returns:
-        An initializer: Q of the QR decomposition of normal numbers, with the signs that make the
-        diagonal of R positive (Mezzadri 2007, arXiv:math-ph/0609050).
+    Returns: An initializer: Q of the QR decomposition of normal numbers, with the signs that make
+        the diagonal of R positive (Mezzadri 2007, arXiv:math-ph/0609050).
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> q = fg.nn.initializers.orthogonal()(fg.random.key(0), (5, 3))
         >>> print(np.allclose(q.T @ q, np.eye(3)))
         True
@@ -368,16 +355,13 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         column_axis: Axis of the columns of the matrix, as in `orthogonal`.
         dtype: Floating dtype of the weights unless the initializer is given one; by default
             float64.
-
-    Returns:
-        An initializer for shapes (..., inputs, outputs) with one, two or three axes of a window,
-        and not more inputs than outputs. The tap in the middle has orthonormal rows.
+    Returns: An initializer for shapes (..., inputs, outputs) with one, two or three axes of a
+        window, and not more inputs than outputs. The tap in the middle has orthonormal rows.
 
     Source:
         Xiao and others, arXiv:1806.05393.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> kernel = fg.nn.initializers.delta_orthogonal()(fg.random.key(0), (3, 2, 4))
         >>> print(np.allclose(kernel[1] @ kernel[1].T, np.eye(2)), kernel[[0, 2]].any())
         True False

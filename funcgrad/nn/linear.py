@@ -84,13 +84,10 @@ def embed(table: ArrayLike, indices: ArrayLike) -> Array:
     Raises:
         DtypeError: If the indices are not integers.
         OutOfBoundsError: If a known index has no row: negative ones are no rows either.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.nn.embed(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1])))
-        [[3. 4.]
-         [1. 2.]
-         [3. 4.]]
+    Example: print(fg.nn.embed(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1])))
+        -> [[3. 4.]
+            [1. 2.]
+            [3. 4.]]
     """
     return embed_of("nn.embed", table, indices)
 
@@ -139,7 +136,6 @@ def conv(
         ShapeError: If features do not match, or there are too few axes.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> x, kernel = np.ones((8, 28, 28, 1)), np.ones((5, 5, 1, 6))
         >>> fg.nn.conv(x, kernel, strides=2).shape
         (8, 14, 14, 6)
@@ -330,7 +326,6 @@ def scaled_matmul(
     Raises: ShapeError: If the shapes do not fit.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> x, scales = np.ones((1, 1, 4)), np.array([[[1.0, 2.0]]])
         >>> print(fg.nn.scaled_matmul(x, x, scales, scales))
         [[[10.]]]

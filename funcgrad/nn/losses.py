@@ -63,12 +63,8 @@ def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> A
 
     Returns: One loss for every element of ``predictions``.
     Raises: ShapeError: If the targets do not broadcast to the predictions.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.nn import losses
-        >>> print(losses.squared_error(np.array([1.0, 3.0]), np.array([1.0, 1.0])).mean())
-        2.0
+    Example: print(fg.nn.losses.squared_error(np.array([1.0, 3.0]), np.array([1.0, 1.0])).mean())
+        -> 2.0
     """
     error = _errors("squared_error", predictions, targets)
     return error * error
@@ -108,12 +104,7 @@ def huber_loss(
 
     Source:
         Huber, Robust estimation of a location parameter, Ann. Math. Statist. 35 (1964).
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.nn import losses
-        >>> print(losses.huber_loss(np.array([0.5, -3.0])))
-        [0.125 2.5  ]
+    Example: print(fg.nn.losses.huber_loss(np.array([0.5, -3.0]))) -> [0.125 2.5  ]
     """
     distance = p.absolute.bind(_errors("huber_loss", predictions, targets))
     near = p.minimum.bind(distance, aval_of(distance).dtype.type(delta))
@@ -148,10 +139,8 @@ def cosine_similarity(
     Raises: ShapeError: If the targets do not broadcast to the predictions.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.nn import losses
         >>> x, y = np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([3.0, 0.0])
-        >>> print(losses.cosine_similarity(x, y))
+        >>> print(fg.nn.losses.cosine_similarity(x, y))
         [1. 1.]
     """
     return _cosine("cosine_similarity", predictions, targets, epsilon, axis)
@@ -196,12 +185,8 @@ def hinge_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> Array:
         targets: Array of 1 and -1 that broadcasts to the shape of the scores.
     Returns: One loss for every score; the derivative at the kink is 0.
     Raises: ShapeError: If the targets do not broadcast to the scores.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.nn import losses
-        >>> print(losses.hinge_loss(np.array([3.0, 0.5, 0.5]), np.array([1, 1, -1])))
-        [0.  0.5 1.5]
+    Example: print(fg.nn.losses.hinge_loss(np.array([3.0, 0.5, 0.5]), np.array([1, 1, -1])))
+        -> [0.  0.5 1.5]
     """
     x, y = _pair("hinge_loss", predictor_outputs, targets, "targets")
     return p.relu.bind(1.0 - x * y)
@@ -219,9 +204,7 @@ def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
     Raises: ShapeError: If the labels do not broadcast to the logits.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.nn import losses
-        >>> print(losses.sigmoid_binary_cross_entropy(np.array([1e4, 1e4]), np.array([1, 0])))
+        >>> print(fg.nn.losses.sigmoid_binary_cross_entropy(np.array([1e4, 1e4]), np.array([1, 0])))
         [    0. 10000.]
     """
     x, y = _pair("sigmoid_binary_cross_entropy", logits, labels, "labels")
@@ -256,10 +239,8 @@ def softmax_cross_entropy(
     Raises: ShapeError: If the labels do not broadcast to the logits.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.nn import losses
         >>> logits, labels = np.array([1e4, -1e4]), np.array([[1.0, 0.0], [0.75, 0.25]])
-        >>> print([float(losses.softmax_cross_entropy(logits, row)) for row in labels])
+        >>> print([float(fg.nn.losses.softmax_cross_entropy(logits, row)) for row in labels])
         [0.0, 5000.0]
     """
     name = "softmax_cross_entropy"
@@ -290,10 +271,8 @@ def softmax_cross_entropy_with_integer_labels(
         ShapeError: If the labels do not have the shape of the logits without ``axis``.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.nn import losses
         >>> logits, labels = np.array([[0.0, 0.0], [1e4, -1e4]]), np.array([1, 0])
-        >>> print(losses.softmax_cross_entropy_with_integer_labels(logits, labels).round(3))
+        >>> print(fg.nn.losses.softmax_cross_entropy_with_integer_labels(logits, labels).round(3))
         [0.693 0.   ]
     """
     name = "losses.softmax_cross_entropy_with_integer_labels"
@@ -336,12 +315,7 @@ def smooth_labels(labels: ArrayLike, alpha: ArrayLike) -> Array:
 
     Source:
         Müller and others, When does label smoothing help?, arXiv:1906.02629.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.nn import losses
-        >>> print(losses.smooth_labels(np.array([0.0, 1.0]), 0.1))
-        [0.05 0.95]
+    Example: print(fg.nn.losses.smooth_labels(np.array([0.0, 1.0]), 0.1)) -> [0.05 0.95]
     """
     x, alpha = floating("losses.smooth_labels", labels, alpha)
     if not s.shape_of(x):
@@ -367,12 +341,8 @@ def kl_divergence(
         One loss for every example: the shape of the predictions without ``axis``. A target of 0
         adds 0; where something possible was called impossible it is infinite.
     Raises: ShapeError: If the targets do not broadcast to the predictions.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.nn import losses
-        >>> print(losses.kl_divergence(np.log([0.5, 0.5]), np.array([0.0, 1.0])).round(4))
-        0.6931
+    Example: print(fg.nn.losses.kl_divergence(np.log([0.5, 0.5]), np.array([0.0, 1.0])).round(4))
+        -> 0.6931
     """
     name = "kl_divergence"
     x, y = _pair(name, log_predictions, targets, "targets")

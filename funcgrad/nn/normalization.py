@@ -38,12 +38,9 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
         axis: The axis, a tuple of them, or ``None`` for all.
         where: Bools that broadcast with ``x``: which elements take part; the others give 0.
     Returns: An array of the shape of ``x``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.nn.softmax(np.array([[0.0, 0.0], [0.0, 1000.0]])))
-        [[0.5 0.5]
-         [0.  1. ]]
+    Example: print(fg.nn.softmax(np.array([[0.0, 0.0], [0.0, 1000.0]])))
+        -> [[0.5 0.5]
+            [0.  1. ]]
     """
     return normalized("softmax", x, axis, where)
 
@@ -152,12 +149,9 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
     Raises:
         ArgumentError: If ``num_classes`` is negative.
         DtypeError: If ``x`` is complex.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.nn.one_hot(np.array([0, 2]), 3))
-        [[1. 0. 0.]
-         [0. 0. 1.]]
+    Example: print(fg.nn.one_hot(np.array([0, 2]), 3))
+        -> [[1. 0. 0.]
+            [0. 0. 1.]]
     """
     x = promotion.strong(promotion.as_value(x, "one_hot"))
     own, count = aval_of(x).dtype, int(num_classes)

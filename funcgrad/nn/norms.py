@@ -184,10 +184,8 @@ def batch_norm(
         axis: The axis of the features.
         axis_name: Name of an axis of a surrounding `vmap`, or of processes, or a tuple of names:
             in training the batch is then that of all examples along it, each of which has a part.
-
-    Returns:
-        The normalised array, and the pair of running mean and variance, of the dtypes that they
-        had.
+    Returns: The normalised array, and the pair of running mean and variance, of the dtypes that
+        they had.
 
     Raises:
         ArgumentError: If there is no such ``bessel``.

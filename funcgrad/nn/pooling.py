@@ -71,9 +71,7 @@ def max_pool(
             the window.
         padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, an integer, or one integer or pair for
             every axis. What is beyond the ends is smaller than everything.
-
-    Returns:
-        An array (batch, ..., features) with one element for every window. Of several largest
+    Returns: An array (batch, ..., features) with one element for every window. Of several largest
         elements the first one has the derivative.
 
     Raises:
@@ -81,7 +79,6 @@ def max_pool(
         ShapeError: If ``inputs`` has too few axes.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> image = np.arange(16.0).reshape(1, 4, 4, 1)
         >>> print(fg.nn.max_pool(image, (2, 2), strides=2)[0, :, :, 0])
         [[ 5.  7.]
@@ -103,12 +100,9 @@ def min_pool(
         window_shape: Lengths of the window.
         strides: Steps of the window.
         padding: As `max_pool`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.nn.min_pool(np.arange(4.0).reshape(1, 4, 1), (2,), (2,))
-        array([[[0.],
-                [2.]]])
+    Example: fg.nn.min_pool(np.arange(4.0).reshape(1, 4, 1), (2,), (2,))
+        -> array([[[0.],
+                   [2.]]])
     """
     return pooled_extreme("nn.min_pool", lax.min, inputs, window_shape, strides, padding)
 
@@ -156,7 +150,6 @@ def avg_pool(
         ShapeError: If ``inputs`` has too few axes.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> row = np.array([1.0, 2.0, 6.0]).reshape(1, 3, 1)
         >>> print(fg.nn.avg_pool(row, 3, padding="SAME", count_include_pad=False)[0, :, 0])
         [1.5 3.  4. ]

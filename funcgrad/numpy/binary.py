@@ -41,11 +41,7 @@ def bitwise_count(x: Any) -> Any:
     Args: x: Array of integers or bools.
     Returns: Array of uint8.
     Raises: DtypeError: If ``x`` holds no integers.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.bitwise_count([0, 7, -8]))
-        [0 3 1]
+    Example: print(fg.numpy.bitwise_count([0, 7, -8])) -> [0 3 1]
     """
     value = promotion.strong(_whole(x, "bitwise_count"))
     if aval_of(value).dtype == BOOL:
@@ -62,11 +58,7 @@ def gcd(x1: Any, x2: Any) -> Any:
         x1: Array of integers.
         x2: Array of integers.
     Raises: DtypeError: If an argument holds no integers.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.gcd([12, 0, -9], 6))
-        [6 6 3]
+    Example: print(fg.numpy.gcd([12, 0, -9], 6)) -> [6 6 3]
     """
     return gcd_of.bind(*_integers(x1, x2, "gcd"))
 
@@ -80,11 +72,7 @@ def lcm(x1: Any, x2: Any) -> Any:
         x1: Array of integers.
         x2: Array of integers.
     Raises: DtypeError: If an argument holds no integers.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.lcm([4, 0, -9], 6))
-        [12  0 18]
+    Example: print(fg.numpy.lcm([4, 0, -9], 6)) -> [12  0 18]
     """
     x, y = _integers(x1, x2, "lcm")
     divisor = gcd(x, y)
@@ -114,14 +102,11 @@ def frexp(x: Any) -> tuple[Any, Any]:
     As `numpy.frexp`: numbers as ``mantissa * 2**exponent``, the mantissa in [0.5, 1).
 
     Args: x: Real array.
-
-    Returns:
-        The mantissa, of a floating dtype, which is differentiable, and the exponent, int32. Of 0,
-        infinities and nan they are the number itself and 0.
+    Returns: The mantissa, of a floating dtype, which is differentiable, and the exponent, int32. Of
+        0, infinities and nan they are the number itself and 0.
 
     Example:
-        >>> import funcgrad.numpy as fnp
-        >>> mantissa, exponent = fnp.frexp([8.0, -0.75])
+        >>> mantissa, exponent = fg.numpy.frexp([8.0, -0.75])
         >>> print(mantissa, exponent)
         [ 0.5  -0.75] [4 0]
     """
@@ -154,11 +139,8 @@ def spacing(x: Any) -> Any:
 
     Args: x: Real array.
     Returns: The distances, whose derivative is 0; that of 0 is the least positive number.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(float(fnp.spacing(1.0)), float(fnp.spacing(-3.0)))
-        2.220446049250313e-16 -4.440892098500626e-16
+    Example: print(float(fg.numpy.spacing(1.0)), float(fg.numpy.spacing(-3.0)))
+        -> 2.220446049250313e-16 -4.440892098500626e-16
     """
     (x,) = map(promotion.strong, promotion.promote_inexact(promotion.as_value(x, "spacing")))
     dtype = aval_of(x).dtype
@@ -193,11 +175,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
         axis: Where eight become one; by default all of ``a`` is one line.
         bitorder: ``"big"``: the first is the highest bit; or ``"little"``.
     Returns: Array of uint8; where the length is no multiple of 8, bits that are missing are 0.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.packbits([1, 0, 0, 0, 0, 0, 1, 1, 1]))
-        [131 128]
+    Example: print(fg.numpy.packbits([1, 0, 0, 0, 0, 0, 1, 1, 1])) -> [131 128]
     """
     shifts = _bit_order(bitorder, "packbits")
     x = e.truth(promotion.strong(_whole(a, "packbits")))
@@ -226,11 +204,7 @@ def unpackbits(
         bitorder: ``"big"``: the highest bit comes first; or ``"little"``.
     Returns: Array of uint8, zeros and ones.
     Raises: DtypeError: If ``a`` holds no uint8.
-
-    Example:
-        >>> import numpy as np, funcgrad.numpy as fnp
-        >>> print(fnp.unpackbits(np.array([131], np.uint8)))
-        [1 0 0 0 0 0 1 1]
+    Example: print(fg.numpy.unpackbits(np.array([131], np.uint8))) -> [1 0 0 0 0 0 1 1]
     """
     shifts = _bit_order(bitorder, "unpackbits")
     x = promotion.strong(promotion.as_value(a, "unpackbits"))

@@ -251,9 +251,8 @@ def histogramdd(
     Raises: ShapeError: If ``bins`` or ``range`` does not have an entry for each axis.
 
     Example:
-        >>> import numpy as np, funcgrad.numpy as fnp
         >>> points = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.9]])
-        >>> counts, edges = fnp.histogramdd(points, 2)
+        >>> counts, edges = fg.numpy.histogramdd(points, 2)
         >>> print(counts.tolist())
         [[1.0, 0.0], [0.0, 2.0]]
     """
@@ -303,11 +302,8 @@ def histogram2d(
         density: As in `histogramdd`.
         weights: As in `histogramdd`.
     Returns: The counts, the edges of the first axis and those of the second.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.histogram2d([0.0, 1.0], [0.0, 1.0], 2)[0].tolist())
-        [[1.0, 0.0], [0.0, 1.0]]
+    Example: print(fg.numpy.histogram2d([0.0, 1.0], [0.0, 1.0], 2)[0].tolist())
+        -> [[1.0, 0.0], [0.0, 1.0]]
     """
     is_number = isinstance(bins, int | np.integer)
     pair = bins if is_number or len(bins) == 2 else [bins, bins]

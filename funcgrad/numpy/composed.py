@@ -233,13 +233,10 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     As `numpy.vander`: powers of ``x`` as columns.
 
     Args: increasing: Whether powers grow from left to right.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.vander(np.array([1.0, 2.0, 3.0]))
-        array([[1., 1., 1.],
-               [4., 2., 1.],
-               [9., 3., 1.]])
+    Example: fg.numpy.vander(np.array([1.0, 2.0, 3.0]))
+        -> array([[1., 1., 1.],
+                  [4., 2., 1.],
+                  [9., 3., 1.]])
     """
     x = promotion.strong(promotion.as_value(x, "vander"))
     if len(shape_of(x)) != 1:

@@ -113,11 +113,9 @@ def full(
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Array of zeros, as `numpy.zeros`.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.zeros((2, 3))
-        array([[0., 0., 0.],
-               [0., 0., 0.]])
+    Example: fg.numpy.zeros((2, 3))
+        -> array([[0., 0., 0.],
+                  [0., 0., 0.]])
     """
     check_placement("zeros", device=device, out_sharding=out_sharding)
     if dtype == float0:  # what has no tangents has these
@@ -128,11 +126,9 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Array of ones, as `numpy.ones`.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.ones((2, 3))
-        array([[1., 1., 1.],
-               [1., 1., 1.]])
+    Example: fg.numpy.ones((2, 3))
+        -> array([[1., 1., 1.],
+                  [1., 1., 1.]])
     """
     check_placement("ones", device=device, out_sharding=out_sharding)
     return full(shape, 1, np.float64 if dtype is None else dtype)
@@ -294,13 +290,10 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
     As `numpy.eye`; ``k`` may be traced.
 
     Args: M: Number of points; of matrices, of columns.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.eye(3)
-        array([[1., 0., 0.],
-               [0., 1., 0.],
-               [0., 0., 1.]])
+    Example: fg.numpy.eye(3)
+        -> array([[1., 0., 0.],
+                  [0., 1., 0.],
+                  [0., 0., 1.]])
     """
     check_placement("eye", device=device)
     wanted = checked_dtype(dtype or np.float64, "eye")
@@ -315,13 +308,10 @@ def identity(n: int, dtype: Any = None) -> Any:
     """Identity matrix, as `numpy.identity`.
 
     Args: n: Number of rows.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.identity(3)
-        array([[1., 0., 0.],
-               [0., 1., 0.],
-               [0., 0., 1.]])
+    Example: fg.numpy.identity(3)
+        -> array([[1., 0., 0.],
+                  [0., 1., 0.],
+                  [0., 0., 1.]])
     """
     return eye(n, dtype=dtype)
 
@@ -332,13 +322,10 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     As `numpy.tri`; ``k`` may be traced.
 
     Args: M: Number of points; of matrices, of columns.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.tri(3)
-        array([[1., 0., 0.],
-               [1., 1., 0.],
-               [1., 1., 1.]])
+    Example: fg.numpy.tri(3)
+        -> array([[1., 0., 0.],
+                  [1., 1., 0.],
+                  [1., 1., 1.]])
     """
     (rows,), (columns,) = static_ints(N), static_ints(N if M is None else M)
     wanted = checked_dtype(dtype or np.float64, "tri")
@@ -371,12 +358,10 @@ def _matrices(m: Any, name: str) -> tuple[Any, int, int]:
 def tril(m: Any, k: int = 0) -> Any:
     """The lower triangle, as `numpy.tril`; ``k`` may be traced.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.tril(np.ones((3, 3)))
-        array([[1., 0., 0.],
-               [1., 1., 0.],
-               [1., 1., 1.]])
+    Example: fg.numpy.tril(np.ones((3, 3)))
+        -> array([[1., 0., 0.],
+                  [1., 1., 0.],
+                  [1., 1., 1.]])
     """
     m, rows, columns = _matrices(m, "tril")
     return _masked(m, _triangle(rows, columns, k, "tril"))
@@ -385,12 +370,10 @@ def tril(m: Any, k: int = 0) -> Any:
 def triu(m: Any, k: int = 0) -> Any:
     """The upper triangle, as `numpy.triu`; ``k`` may be traced.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.triu(np.ones((3, 3)))
-        array([[1., 1., 1.],
-               [0., 1., 1.],
-               [0., 0., 1.]])
+    Example: fg.numpy.triu(np.ones((3, 3)))
+        -> array([[1., 1., 1.],
+                  [0., 1., 1.],
+                  [0., 0., 1.]])
     """
     m, rows, columns = _matrices(m, "triu")
     diagonal = traced_integer(k, "triu")

@@ -46,11 +46,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     Args:
         n: Length of the transform.
         dtype: Of the result, float64 by default.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> fnp.fft.fftfreq(4, 0.5)
-        array([ 0. ,  0.5, -1. , -0.5])
+    Example: fg.numpy.fft.fftfreq(4, 0.5) -> array([ 0. ,  0.5, -1. , -0.5])
     """
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
@@ -63,11 +59,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     Args:
         n: Length of the transform.
         dtype: Of the result, float64 by default.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> fnp.fft.rfftfreq(4, 0.5)
-        array([0. , 0.5, 1. ])
+    Example: fg.numpy.fft.rfftfreq(4, 0.5) -> array([0. , 0.5, 1. ])
     """
     return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
 

@@ -849,12 +849,10 @@ def at(x: Any) -> IndexUpdateHelper:
 
     Traced arrays have it as the property ``x.at``; this function serves NumPy's arrays too.
 
-    Returns:
-        An object to be indexed, whose items have the methods ``set``, ``add``, ``subtract``,
+    Returns: An object to be indexed, whose items have the methods ``set``, ``add``, ``subtract``,
         ``multiply``, ``divide``, ``power``, ``min``, ``max``, ``apply`` and ``get``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> x = np.zeros(4)
         >>> fg.numpy.at(x)[[1, 1, 3]].add(1.0)
         array([0., 2., 0., 1.])

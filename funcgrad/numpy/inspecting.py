@@ -301,7 +301,6 @@ class ndarray(metaclass=_ArrayType):
     Raises: ArgumentError: For an array over the memory of another object.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> isinstance(np.ones(3), fg.numpy.ndarray)
         True
         >>> fg.numpy.ndarray((2, 3), dtype=np.float32).shape

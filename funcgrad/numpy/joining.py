@@ -52,12 +52,9 @@ def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
     """Arrays joined along a new axis, as `numpy.stack`.
 
     Args: axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
-        array([[1., 2.],
-               [3., 4.]])
+    Example: fg.numpy.stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+        -> array([[1., 2.],
+                  [3., 4.]])
     """
     rows = _rows(arrays, "stack")
     shapes = {shape_of(r) for r in rows}
@@ -71,12 +68,9 @@ def vstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the first axis, vectors as rows, as `numpy.vstack`.
 
     Args: tup: Sequence of arrays.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.vstack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
-        array([[1., 2.],
-               [3., 4.]])
+    Example: fg.numpy.vstack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+        -> array([[1., 2.],
+                  [3., 4.]])
     """
     return concatenate([shaping.atleast_2d(a) for a in tup], 0, dtype)
 
@@ -96,12 +90,9 @@ def dstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the third axis, as `numpy.dstack`.
 
     Args: tup: Sequence of arrays.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.dstack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
-        array([[[1., 3.],
-                [2., 4.]]])
+    Example: fg.numpy.dstack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+        -> array([[[1., 3.],
+                   [2., 4.]]])
     """
     return concatenate([shaping.atleast_3d(a) for a in tup], 2, dtype)
 
@@ -110,12 +101,9 @@ def column_stack(tup: Sequence[Any]) -> Any:
     """Vectors as the columns of a matrix, as `numpy.column_stack`.
 
     Args: tup: Sequence of arrays.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.column_stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
-        array([[1., 3.],
-               [2., 4.]])
+    Example: fg.numpy.column_stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
+        -> array([[1., 3.],
+                  [2., 4.]])
     """
     values = [strong(as_value(a)) for a in tup]
     return concatenate([shaping.atleast_2d(v).T if len(shape_of(v)) < 2 else v for v in values], 1)
@@ -214,15 +202,12 @@ def meshgrid(
         indexing: ``"xy"`` or ``"ij"``: which axis comes first.
         sparse: Whether arrays have length 1 along the other axes.
         copy: Whether the result never shares memory with the argument.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.meshgrid(np.arange(2.0), np.arange(3.0))
-        (array([[0., 1.],
-               [0., 1.],
-               [0., 1.]]), array([[0., 0.],
-               [1., 1.],
-               [2., 2.]]))
+    Example: fg.numpy.meshgrid(np.arange(2.0), np.arange(3.0))
+        -> (array([[0., 1.],
+                  [0., 1.],
+                  [0., 1.]]), array([[0., 0.],
+                  [1., 1.],
+                  [2., 2.]]))
     """
     values = [shaping.atleast_1d(x) for x in xi]
     n = len(values)

@@ -170,12 +170,9 @@ def inv(a: Any) -> Any:
     """Inverse of matrices, as `numpy.linalg.inv`.
 
     Args: a: Matrix, or a stack of matrices.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.inv(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([[ 0.6, -0.2],
-               [-0.2,  0.4]])
+    Example: fg.numpy.linalg.inv(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([[ 0.6, -0.2],
+                  [-0.2,  0.4]])
     """
     return primitives.Inv(nan_if_singular=fails_as_nan()).bind(square(a, "inv"))
 
@@ -192,12 +189,9 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
         rcond: Singular values below this multiple of the greatest count as zero.
         hermitian: Whether the matrix is Hermitian, which is not checked.
         rtol: Singular values below this multiple of the greatest count as zero.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.pinv(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([[ 0.6, -0.2],
-               [-0.2,  0.4]])
+    Example: fg.numpy.linalg.pinv(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([[ 0.6, -0.2],
+                  [-0.2,  0.4]])
     """
     x = matrix(a, "pinv")
     return _factored(primitives.Pinv(_tolerance(x, rcond, rtol, "pinv", 1e-15)), x)
@@ -229,13 +223,10 @@ def lstsq(
         b: A vector ``(m,)`` or a matrix ``(m, k)``.
         rcond: Singular values below this part of the greatest count as zero.
         numpy_resid: Accepted for JAX's signature: residuals are NumPy's.
-
-    Returns:
-        Solution; sums of squared residuals (empty if ``m <= n`` or the rank is known to be
+    Returns: Solution; sums of squared residuals (empty if ``m <= n`` or the rank is known to be
         deficient); rank; singular values.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.linalg.lstsq(
         ...     np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([1.0, 3.0, 5.0])
         ... )[0]
@@ -297,12 +288,9 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
         b: Right-hand side, or the second operand.
         axes: Axes over which products are summed; of ``tensorsolve``, those of ``a`` that go to its
             end.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.tensorsolve(2 * np.eye(4).reshape(2, 2, 2, 2), np.ones((2, 2)))
-        array([[0.5, 0.5],
-               [0.5, 0.5]])
+    Example: fg.numpy.linalg.tensorsolve(2 * np.eye(4).reshape(2, 2, 2, 2), np.ones((2, 2)))
+        -> array([[0.5, 0.5],
+                  [0.5, 0.5]])
     """
     a, b = floating(a, b, function="tensorsolve")
     ndim = len(shape_of(a))
@@ -381,12 +369,9 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = False) -> 
         a: Matrix, or a stack of matrices.
         upper: Whether the factor is the upper triangle.
         symmetrize_input: Whether the matrix is replaced by the mean of it and its transpose first.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.cholesky(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([[1.41421356, 0.        ],
-               [0.70710678, 1.58113883]])
+    Example: fg.numpy.linalg.cholesky(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([[1.41421356, 0.        ],
+                  [0.70710678, 1.58113883]])
     """
     x = symmetrized(square(a, "cholesky"), symmetrize_input)
     factor = primitives.Cholesky(nan_if_indefinite=fails_as_nan())
@@ -401,12 +386,9 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     Args:
         a: Matrix, or a stack of matrices.
         mode: ``"reduced"``, ``"complete"``, ``"r"`` or ``"raw"``: what is returned.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> abs(fg.numpy.linalg.qr(np.array([[3.0, 1.0], [4.0, 2.0]])).R)
-        array([[5. , 2.2],
-               [0. , 0.4]])
+    Example: abs(fg.numpy.linalg.qr(np.array([[3.0, 1.0], [4.0, 2.0]])).R)
+        -> array([[5. , 2.2],
+                  [0. , 0.4]])
     """
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ArgumentError(f"qr: mode must be 'reduced', 'complete', 'r' or 'raw', got {mode!r}.")
@@ -697,12 +679,9 @@ def matrix_power(a: Any, n: int) -> Any:
     Args:
         a: Matrix, or a stack of matrices.
         n: The power, an integer.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.matrix_power(np.array([[1.0, 1.0], [0.0, 1.0]]), 3)
-        array([[1., 3.],
-               [0., 1.]])
+    Example: fg.numpy.linalg.matrix_power(np.array([[1.0, 1.0], [0.0, 1.0]]), 3)
+        -> array([[1., 3.],
+                  [0., 1.]])
     """
     x = strong(as_value(a, "matrix_power"))
     if len(shape_of(x)) < 2 or shape_of(x)[-1] != shape_of(x)[-2]:
@@ -735,12 +714,9 @@ def multi_dot(arrays: Sequence[Any], *, out: None = None, precision: Any = None)
         arrays: Matrices; the first and the last one may be vectors.
         out: ``None``; results are new arrays.
         precision: Accepted for JAX's signature; without effect.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 1))])
-        array([[12.],
-               [12.]])
+    Example: fg.numpy.linalg.multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 1))])
+        -> array([[12.],
+                  [12.]])
     """
     reducing.refuse_out(out, "multi_dot")
     values = [as_value(a, "multi_dot") for a in arrays]
@@ -805,12 +781,9 @@ def outer(x1: Any, x2: Any, /) -> Any:
     As `numpy.linalg.outer`, of two vectors.
 
     Args: x2: Second operand.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.linalg.outer(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-        array([[3., 4.],
-               [6., 8.]])
+    Example: fg.numpy.linalg.outer(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+        -> array([[3., 4.],
+                  [6., 8.]])
     """
     for x in (x1, x2):
         if len(shape_of(as_value(x, "outer"))) != 1:

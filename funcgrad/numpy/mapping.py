@@ -64,7 +64,6 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs
     Returns: The results, with their axes in the place of ``axis``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> x = np.array([[1.0, 3.0], [4.0, 2.0]])
         >>> print(fg.numpy.apply_along_axis(lambda line: line / line.sum(), 0, x))
         [[0.2 0.6]
@@ -189,7 +188,6 @@ def vectorize(
         ShapeError: If the core axes of arguments or results are not those of the signature.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> dot = fg.numpy.vectorize(lambda x, y: x @ y, signature="(n),(n)->()")
         >>> print(dot(np.eye(3), np.array([1.0, 2.0, 3.0])))
         [1. 2. 3.]

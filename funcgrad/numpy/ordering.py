@@ -363,12 +363,9 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
         size: Number of results under ``jit``, where it has to be known: fewer are filled up, more
             are cut off.
         fill_value: Value of the elements, or of the elements that ``size`` adds.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.argwhere(np.array([0.0, 2.0, 0.0, 3.0]))
-        array([[1],
-               [3]])
+    Example: fg.numpy.argwhere(np.array([0.0, 2.0, 0.0, 3.0]))
+        -> array([[1],
+                  [3]])
     """
     x = as_value(a, "argwhere")
     if not shape_of(x):

@@ -68,11 +68,7 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise", *, inplace: bool = True) 
         inplace: Whether to change ``a``, which must be an ndarray then.
     Returns: None, or the changed copy.
     Raises: ArgumentError: If a traced value would have to be written in place.
-
-    Example:
-        >>> import numpy as np, funcgrad.numpy as fnp
-        >>> print(fnp.put(np.zeros(4), [0, 2], [5.0, 7.0], inplace=False))
-        [5. 0. 7. 0.]
+    Example: print(fg.numpy.put(np.zeros(4), [0, 2], [5.0, 7.0], inplace=False)) -> [5. 0. 7. 0.]
     """
     if _changed("put", inplace, a, ind, v):
         return np.put(a, ind, v, mode or "raise")
@@ -103,11 +99,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
         inplace: Whether to change ``arr``, which must be an ndarray then.
     Returns: None, or the changed copy.
     Raises: ArgumentError: If a traced value would have to be written in place.
-
-    Example:
-        >>> import numpy as np, funcgrad.numpy as fnp
-        >>> print(fnp.place(np.arange(4), [True, False, True, True], [7, 8], inplace=False))
-        [7 1 8 7]
+    Example: print(fg.numpy.place(np.arange(4), [True, False, True, True], [7, 8], inplace=False))
+        -> [7 1 8 7]
     """
     if _changed("place", inplace, arr, mask, vals):
         return np.place(arr, mask, vals)
@@ -150,12 +143,9 @@ def put_along_axis(
             raise.
     Returns: None, or the changed copy.
     Raises: ArgumentError: If a traced value would have to be written in place.
-
-    Example:
-        >>> import numpy as np, funcgrad.numpy as fnp
-        >>> print(fnp.put_along_axis(np.eye(2), np.array([[1], [1]]), 9.0, 1, inplace=False))
-        [[1. 9.]
-         [0. 9.]]
+    Example: print(fg.numpy.put_along_axis(np.eye(2), np.array([[1], [1]]), 9.0, 1, inplace=False))
+        -> [[1. 9.]
+            [0. 9.]]
     """
     if _changed("put_along_axis", inplace, arr, indices, values):
         return np.put_along_axis(arr, indices, values, axis)
@@ -186,12 +176,9 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         inplace: Whether to change ``a``, which must be an ndarray then.
     Returns: None, or the changed copy.
     Raises: ArgumentError: If a traced value would have to be written in place.
-
-    Example:
-        >>> import numpy as np, funcgrad.numpy as fnp
-        >>> print(fnp.fill_diagonal(np.zeros((2, 2)), [3, 4], inplace=False))
-        [[3. 0.]
-         [0. 4.]]
+    Example: print(fg.numpy.fill_diagonal(np.zeros((2, 2)), [3, 4], inplace=False))
+        -> [[3. 0.]
+            [0. 4.]]
     """
     if _changed("fill_diagonal", inplace, a, val):
         return np.fill_diagonal(a, val, wrap)
@@ -228,11 +215,7 @@ def mask_indices(
         mask_func: Called with a matrix and ``k``.
         k: Passed on.
         size: Number of places to return, as in `nonzero`.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(*fnp.mask_indices(2, fnp.triu))
-        [0 0 1] [0 1 1]
+    Example: print(*fg.numpy.mask_indices(2, fg.numpy.triu)) -> [0 0 1] [0 1 1]
     """
     return where(e.not_equal(mask_func(np.ones((n, n), int), k), 0), size=size)
 
@@ -243,13 +226,10 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     As `numpy.dsplit`: parts along the third axis.
 
     Raises: ValueError: If there is no third axis, or a number of parts does not divide its length.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.dsplit(np.arange(4.0).reshape(1, 2, 2), 2)
-        [array([[[0.],
-                [2.]]]), array([[[1.],
-                [3.]]])]
+    Example: fg.numpy.dsplit(np.arange(4.0).reshape(1, 2, 2), 2)
+        -> [array([[[0.],
+                   [2.]]]), array([[[1.],
+                   [3.]]])]
     """
     x = as_value(ary, "dsplit")
     if len(shape_of(x)) < 3:

@@ -105,11 +105,8 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
         trim_leading_zeros: Whether to leave away zeros in front of the remainder, which NumPy
             does; its values must be known then.
     Returns: Coefficients of the quotient, ``(max(m - n + 1, 1),)``, and of the remainder, ``(m,)``.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(*fnp.polydiv([1.0, -3.0, 2.0], [1.0, -1.0], trim_leading_zeros=True))
-        [ 1. -2.] [0.]
+    Example: print(*fg.numpy.polydiv([1.0, -3.0, 2.0], [1.0, -1.0], trim_leading_zeros=True))
+        -> [ 1. -2.] [0.]
     """
     x, y = linalg.floating(
         _coefficients(u, "polydiv"), _coefficients(v, "polydiv"), function="polydiv"
@@ -141,11 +138,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
         The roots, complex, ``(n,)`` without those zeros. They are differentiable where they are
         distinct.
     Raises: ConcretizationTypeError: If ``strip_zeros`` needs values that are not known.
-
-    Example:
-        >>> import numpy as np, funcgrad.numpy as fnp
-        >>> print(np.sort(fnp.roots([1.0, -3.0, 2.0]).real))
-        [1. 2.]
+    Example: print(np.sort(fg.numpy.roots([1.0, -3.0, 2.0]).real)) -> [1. 2.]
     """
     (x,) = linalg.floating(_coefficients(p, "roots"), function="roots")
     count = 0
@@ -170,14 +163,9 @@ def poly(seq_of_zeros: Any) -> Any:
     As `numpy.poly`.
 
     Args: seq_of_zeros: Roots, ``(n,)``, or a square matrix.
-
-    Returns:
-        Coefficients, ``(n + 1,)``, the first of them 1. Of traced complex roots they are complex.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.poly([1.0, 2.0]))
-        [ 1. -3.  2.]
+    Returns: Coefficients, ``(n + 1,)``, the first of them 1. Of traced complex roots they are
+        complex.
+    Example: print(fg.numpy.poly([1.0, 2.0])) -> [ 1. -3.  2.]
     """
     x = shaping.atleast_1d(strong(as_value(seq_of_zeros, "poly")))
     if not isinstance(x, Tracer):
@@ -267,7 +255,6 @@ def polyfit(
     Raises: ValueError: If there are too few points for a covariance that is scaled.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> x = np.arange(4.0)
         >>> print(np.round(fg.numpy.polyfit(x, 3 * x**2 - 1, 2), 6) + 0.0)
         [ 3.  0. -1.]

@@ -39,9 +39,8 @@ _CONTINUOUS: dict[str, tuple[float, float]] = {
 def _position(q: Any, n: Any, method: str) -> tuple[Any, Any, Any]:
     """Position of the ``q`` quantile among ``n`` sorted elements.
 
-    Returns:
-        Index below, index above (both as floats, not yet cut to the array), and the weight of the
-        element above.
+    Returns: Index below, index above (both as floats, not yet cut to the array), and the weight of
+        the element above.
     """
     one = p.ones_like(q)
     scaled = p.mul.bind(q, n)

@@ -31,11 +31,9 @@ __all__ = [
 def flip(m: Any, axis: Any = None) -> Any:
     """Elements in reversed order along axes, as `numpy.flip`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.flip(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([[3., 4.],
-               [1., 2.]])
+    Example: fg.numpy.flip(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+        -> array([[3., 4.],
+                  [1., 2.]])
     """
     m = as_value(m, "flip")
     return s.Reverse(normalize_axes(axis, len(shape_of(m)), "flip")).bind(m)
@@ -44,11 +42,9 @@ def flip(m: Any, axis: Any = None) -> Any:
 def fliplr(m: Any) -> Any:
     """Elements in reversed order along the second axis, as `numpy.fliplr`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.fliplr(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[2., 1.],
-               [4., 3.]])
+    Example: fg.numpy.fliplr(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        -> array([[2., 1.],
+                  [4., 3.]])
     """
     return flip(m, 1)
 
@@ -56,11 +52,9 @@ def fliplr(m: Any) -> Any:
 def flipud(m: Any) -> Any:
     """Elements in reversed order along the first axis, as `numpy.flipud`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.flipud(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[3., 4.],
-               [1., 2.]])
+    Example: fg.numpy.flipud(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        -> array([[3., 4.],
+                  [1., 2.]])
     """
     return flip(m, 0)
 
@@ -71,12 +65,9 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     As `numpy.rot90`; for squares ``k`` may be traced.
 
     Args: axes: Axes, as integers.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.rot90(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[2., 4.],
-               [1., 3.]])
+    Example: fg.numpy.rot90(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        -> array([[2., 4.],
+                  [1., 3.]])
     """
     turns = shaping.traced_integer(k, "rot90")
     if turns is not None:

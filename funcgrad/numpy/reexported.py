@@ -121,11 +121,7 @@ def asfortranarray(a: Any, dtype: Any = None) -> Any:
 
     Args: dtype: Of the result; by default that of ``a``.
     Returns: The same elements; outside of transformations in NumPy's column-major order.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> fnp.asfortranarray([[1, 2], [3, 4]]).flags.f_contiguous
-        True
+    Example: fg.numpy.asfortranarray([[1, 2], [3, 4]]).flags.f_contiguous -> True
     """
     a = unwrapped(a)
     if isinstance(a, Tracer):
@@ -141,11 +137,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
         dtype: Of the result; by default that of ``a``.
         requirements: As those of `numpy.require`.
     Returns: The same elements.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> fnp.require([1, 2], "f8", ["C"])
-        array([1., 2.])
+    Example: fg.numpy.require([1, 2], "f8", ["C"]) -> array([1., 2.])
     """
     a = unwrapped(a)
     if isinstance(a, Tracer):

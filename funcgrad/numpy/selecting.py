@@ -60,7 +60,6 @@ def where(
         fill_value: As in `nonzero`.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> print(fg.numpy.where(np.array([True, False]), 1.0, np.array([2.0, 3.0])))
         [1. 3.]
         >>> float(fg.grad(lambda x: fg.numpy.where(x > 0, np.sqrt(x), 2 * x))(0.0))
@@ -116,7 +115,6 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         **kw: Keywords for the functions.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.piecewise(
         ...     np.array([-1.0, 2.0]), [np.array([True, False])], [lambda x: -x, lambda x: x]
         ... )

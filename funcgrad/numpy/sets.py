@@ -75,11 +75,7 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
     Args: fill_value: What follows if there are fewer; by default the least value.
     Raises: ConcretizationTypeError: If the values are not known and no ``size`` is given.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.union1d([3, 1], [1, 2]))
-        [1 2 3]
+    Example: print(fg.numpy.union1d([3, 1], [1, 2])) -> [1 2 3]
     """
     x, y = _lines(ar1, ar2, "union1d")
     if _known(x, y, size=size):
@@ -105,11 +101,7 @@ def intersect1d(
         fill_value: What follows if there are fewer; by default the least value of both. Places
             become the length of their array.
     Raises: ConcretizationTypeError: If the values are not known and no ``size`` is given.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.intersect1d([3, 1, 2], [2, 3, 5]))
-        [2 3]
+    Example: print(fg.numpy.intersect1d([3, 1, 2], [2, 3, 5])) -> [2 3]
     """
     x, y = _lines(ar1, ar2, "intersect1d")
     if _known(x, y, size=size):
@@ -149,11 +141,7 @@ def setdiff1d(
         size: Length of the result, for traced arrays.
         fill_value: What follows if there are fewer, by default 0.
     Raises: ConcretizationTypeError: If the values are not known and no ``size`` is given.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.setdiff1d([3, 1, 2, 3], [2]))
-        [1 3]
+    Example: print(fg.numpy.setdiff1d([3, 1, 2, 3], [2])) -> [1 3]
     """
     x, y = (ravel(strong(as_value(ar, "setdiff1d"))) for ar in (ar1, ar2))
     if _known(x, y, size=size):
@@ -178,11 +166,7 @@ def setxor1d(
 
     Args: fill_value: What follows if there are fewer; by default the least value of either.
     Raises: ConcretizationTypeError: If the values are not known and no ``size`` is given.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.setxor1d([3, 1], [1, 2]))
-        [2 3]
+    Example: print(fg.numpy.setxor1d([3, 1], [1, 2])) -> [2 3]
     """
     x, y = _lines(ar1, ar2, "setxor1d")
     if _known(x, y, size=size):
@@ -213,11 +197,7 @@ def unique_values(x: Any, *, size: int | None = None, fill_value: Any = None) ->
         x: Array, taken as one line.
         size: As in `unique`.
         fill_value: As in `unique`.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.unique_values([3, 1, 3]))
-        [1 3]
+    Example: print(fg.numpy.unique_values([3, 1, 3])) -> [1 3]
     """
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
@@ -231,11 +211,7 @@ def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) ->
         x: Array, taken as one line.
         size: As in `unique`.
         fill_value: As in `unique`.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.unique_counts([3, 1, 3]).counts)
-        [1 2]
+    Example: print(fg.numpy.unique_counts([3, 1, 3]).counts) -> [1 2]
     """
     found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueCountsResult(*found)
@@ -251,11 +227,7 @@ def unique_inverse(
     Args:
         size: As in `unique`.
         fill_value: As in `unique`.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.unique_inverse([3, 1, 3]).inverse_indices)
-        [1 0 1]
+    Example: print(fg.numpy.unique_inverse([3, 1, 3]).inverse_indices) -> [1 0 1]
     """
     found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueInverseResult(*found)
@@ -269,11 +241,7 @@ def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> Un
     Args:
         size: As in `unique`.
         fill_value: As in `unique`.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.unique_all([3, 1, 3]).indices)
-        [1 0]
+    Example: print(fg.numpy.unique_all([3, 1, 3]).indices) -> [1 0]
     """
     found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueAllResult(*found)

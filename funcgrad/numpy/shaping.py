@@ -86,12 +86,9 @@ def reshape(
     Args:
         order: ``"C"`` or ``"F"``: the order in which elements are read.
         newshape: Old name of ``shape``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.reshape(np.arange(6.0), (2, 3))
-        array([[0., 1., 2.],
-               [3., 4., 5.]])
+    Example: fg.numpy.reshape(np.arange(6.0), (2, 3))
+        -> array([[0., 1., 2.],
+                  [3., 4., 5.]])
     """
     check_placement("reshape", out_sharding=out_sharding)
     if order != "C":
@@ -140,12 +137,9 @@ def transpose(a: Any, axes: Any = None) -> Any:
     """An array with its axes in another order, reversed by default, as `numpy.transpose`.
 
     Args: axes: Axes, as integers.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.transpose(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[1., 3.],
-               [2., 4.]])
+    Example: fg.numpy.transpose(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        -> array([[1., 3.],
+                  [2., 4.]])
     """
     a = as_value(a, "transpose")
     ndim = len(shape_of(a))
@@ -162,11 +156,9 @@ permute_dims = transpose
 def matrix_transpose(x: Any) -> Any:
     """The last two axes exchanged.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.matrix_transpose(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[1., 3.],
-               [2., 4.]])
+    Example: fg.numpy.matrix_transpose(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        -> array([[1., 3.],
+                  [2., 4.]])
     """
     return swapaxes(x, -1, -2)
 
@@ -188,11 +180,9 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """An array with two axes exchanged, as `numpy.swapaxes`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.swapaxes(np.array([[1.0, 2.0], [3.0, 4.0]]), 0, 1)
-        array([[1., 3.],
-               [2., 4.]])
+    Example: fg.numpy.swapaxes(np.array([[1.0, 2.0], [3.0, 4.0]]), 0, 1)
+        -> array([[1., 3.],
+                  [2., 4.]])
     """
     a = as_value(a, "swapaxes")
     ndim = len(shape_of(a))
@@ -258,12 +248,9 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """An array broadcast to a shape, as `numpy.broadcast_to`.
 
     Args: array: Array, number or traced value.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.broadcast_to(np.array([1.0, 2.0]), (2, 2))
-        array([[1., 2.],
-               [1., 2.]])
+    Example: fg.numpy.broadcast_to(np.array([1.0, 2.0]), (2, 2))
+        -> array([[1., 2.],
+                  [1., 2.]])
     """
     check_placement("broadcast_to", out_sharding=out_sharding)
     return s.broadcast_to(strong(as_value(array, "broadcast_to")), static_ints(shape))
@@ -307,11 +294,9 @@ def atleast_2d(*arrays: Any) -> Any:
 def atleast_3d(*arrays: Any) -> Any:
     """Arrays with at least three axes, as `numpy.atleast_3d`.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.atleast_3d([1.0, 2.0])
-        array([[[1.],
-                [2.]]])
+    Example: fg.numpy.atleast_3d([1.0, 2.0])
+        -> array([[[1.],
+                   [2.]]])
     """
     table = {0: (1, 1, 1)}
     return _at_least(

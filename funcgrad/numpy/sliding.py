@@ -137,12 +137,9 @@ def cov(
         bias: Whether to divide by the number of observations instead of one less.
         fweights: How often each observation counts, as integers.
         aweights: How much each observation counts, in any unit.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.cov(np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 4.0]]))
-        array([[1.        , 1.        ],
-               [1.        , 2.33333333]])
+    Example: fg.numpy.cov(np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 4.0]]))
+        -> array([[1.        , 1.        ],
+                  [1.        , 2.33333333]])
     """
     if ddof is not None and ddof != int(ddof):
         raise ValueError(f"cov: ddof must be an integer, got {ddof}.")
@@ -194,12 +191,9 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     """Correlation coefficients of variables, as `numpy.corrcoef`.
 
     Args: rowvar: Whether rows are variables and columns are observations.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.corrcoef(np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 4.0]]))
-        array([[1.        , 0.65465367],
-               [0.65465367, 1.        ]])
+    Example: fg.numpy.corrcoef(np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 4.0]]))
+        -> array([[1.        , 0.65465367],
+                  [0.65465367, 1.        ]])
     """
     c = cov(x, y, rowvar, dtype=dtype)
     if not shape_of(c):

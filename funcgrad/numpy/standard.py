@@ -123,10 +123,7 @@ def finfo(dtype: Any) -> np.finfo[Any]:
 
     As `numpy.finfo`, of a dtype or of an array, which may be traced.
 
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> print(fnp.finfo(fnp.float32).eps)
-        1.1920929e-07
+    Example: print(fg.numpy.finfo(fg.numpy.float32).eps) -> 1.1920929e-07
     """
     return np.finfo(_dtype_of(dtype))
 
@@ -137,11 +134,7 @@ def iinfo(type: Any) -> np.iinfo[Any]:
     As `numpy.iinfo`, of a dtype or of an array, which may be traced.
 
     Args: type: Dtype of integers, or an integer.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> fnp.iinfo(fnp.zeros(2, fnp.int8)).max
-        127
+    Example: print(fg.numpy.iinfo(fg.numpy.zeros(2, fg.numpy.int8)).max) -> 127
     """
     return np.iinfo(_dtype_of(type))
 
@@ -174,10 +167,7 @@ def min_scalar_type(a: Any) -> np.dtype[Any]:
 
     As `numpy.min_scalar_type`; of a traced number it is the dtype, as of an array.
 
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> fnp.min_scalar_type(300)
-        dtype('uint16')
+    Example: fg.numpy.min_scalar_type(300) -> dtype('uint16')
     """
     x = as_value(a, "min_scalar_type")
     return aval_of(x).dtype if isinstance(x, Tracer) else np.min_scalar_type(x)
@@ -188,10 +178,7 @@ def iterable(y: Any) -> bool:
 
     As `numpy.iterable`.
 
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> fnp.iterable([1]), fnp.iterable(2.0)
-        (True, False)
+    Example: fg.numpy.iterable([1]), fg.numpy.iterable(2.0) -> (True, False)
     """
     y = unwrapped(y)
     return bool(y.shape) if isinstance(y, Tracer) else np.iterable(y)
@@ -205,11 +192,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     Args:
         x: An object with ``__dlpack__``, or a traced value.
         copy: Whether to copy.
-
-    Example:
-        >>> import numpy as np, funcgrad.numpy as fnp
-        >>> fnp.from_dlpack(np.arange(3))
-        array([0, 1, 2])
+    Example: fg.numpy.from_dlpack(np.arange(3)) -> array([0, 1, 2])
     """
     check_placement("from_dlpack", device=device)
     x = unwrapped(x)
@@ -230,11 +213,7 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
         dtype: Of the result.
         count: How many to take; all by default.
     Raises: ValueError: If there are fewer.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> fnp.fromiter((i * i for i in range(4)), int)
-        array([0, 1, 4, 9])
+    Example: fg.numpy.fromiter((i * i for i in range(4)), int) -> array([0, 1, 4, 9])
     """
     items: list[Any] = []
     for item in iter:
@@ -251,10 +230,7 @@ def asanyarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | No
 
     As `asarray`: subclasses of ndarray are taken for what they are to NumPy's functions.
 
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> fnp.asanyarray([1.0, 2.0])
-        array([1., 2.])
+    Example: fg.numpy.asanyarray([1.0, 2.0]) -> array([1., 2.])
     """
     return asarray(a, dtype, device=device, copy=copy)
 
@@ -264,10 +240,7 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
 
     As `numpy.ascontiguousarray`: an array of at least one axis; traced values have no order.
 
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> fnp.ascontiguousarray(2.0)
-        array([2.])
+    Example: fg.numpy.ascontiguousarray(2.0) -> array([2.])
     """
     x = asarray(a, dtype)
     if not isinstance(x, Tracer):
@@ -281,11 +254,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None) -> Any:
     As `asarray`; what is not finite raises, if the values are known.
 
     Raises: ValueError: If there is a nan or an infinity.
-
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> fnp.asarray_chkfinite([1.0, 2.0])
-        array([1., 2.])
+    Example: fg.numpy.asarray_chkfinite([1.0, 2.0]) -> array([1., 2.])
     """
     x = asarray(a, dtype)
     known = value_if_known(x)
@@ -302,10 +271,8 @@ class _UfuncType(type):
 class ufunc(metaclass=_UfuncType):
     """Type of functions of elements, for `isinstance`.
 
-    Example:
-        >>> import funcgrad.numpy as fnp
-        >>> isinstance(fnp.add, fnp.ufunc), isinstance(fnp.sum, fnp.ufunc)
-        (True, False)
+    Example: isinstance(fg.numpy.add, fg.numpy.ufunc), isinstance(fg.numpy.sum, fg.numpy.ufunc)
+        -> (True, False)
     """
 
 

@@ -130,7 +130,6 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     Args: choices: Arrays to choose from.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.choose(
         ...     np.array([0, 1, 0]), [np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0])]
         ... )
@@ -191,7 +190,6 @@ def take_along_axis(
     Raises: OutOfBoundsError: If a place is none, without ``mode``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.numpy.take_along_axis(
         ...     np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1], [0]]), axis=1
         ... )
@@ -498,11 +496,9 @@ def resize(a: Any, new_shape: Any) -> Any:
 def block(arrays: Any) -> Any:
     """An array joined from nested lists of blocks, as `numpy.block`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.block([[np.eye(2), np.zeros((2, 1))]])
-        array([[1., 0., 0.],
-               [0., 1., 0.]])
+    Example: fg.numpy.block([[np.eye(2), np.zeros((2, 1))]])
+        -> array([[1., 0., 0.],
+                  [0., 1., 0.]])
     """
 
     def depth(rows: Any) -> int:

@@ -53,7 +53,6 @@ def checking_leaks(enable: bool = True) -> Iterator[None]:
     Raises: UnexpectedTracerError: Where a transformation ends; it says what holds the value.
 
     Example:
-        >>> import funcgrad as fg
         >>> stash = []
         >>> with fg.checking_leaks():
         ...     try:

@@ -87,9 +87,8 @@ def refuse_promotion(
         avals: Their types.
         dtype: What they promote to.
         is_compared: Whether they are only compared, so that no value drifts.
-
-    Raises:
-        DtypePromotionError: With the user's line, and the line that the wider operand came from.
+    Raises: DtypePromotionError: With the user's line, and the line that the wider operand came
+            from.
     """
     mode = promotion_mode().dtypes
     if mode == STANDARD or (mode == DRIFT and is_compared):

@@ -31,12 +31,7 @@ def global_norm(updates: Updates) -> Scalar:
 
     Args: updates: A pytree of arrays.
     Returns: A real scalar; its derivative is zero where it is zero.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import optim
-        >>> print(optim.global_norm({"w": np.array([3.0, 0.0]), "b": 4.0}))
-        5.0
+    Example: print(fg.optim.global_norm({"w": np.array([3.0, 0.0]), "b": 4.0})) -> 5.0
     """
     squares = total([fnp.sum(square(x)) for x in tree_leaves(updates)])
     return fnp.where(squares > 0, fnp.sqrt(squares), squares)
@@ -63,9 +58,7 @@ def clip_by_global_norm(max_norm: Scalar) -> GradientTransformation:
     Args: max_norm: The largest norm (Pascanu et al., 2012). What is below it stays as it is.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import optim
-        >>> tx = optim.clip_by_global_norm(1.0)
+        >>> tx = fg.optim.clip_by_global_norm(1.0)
         >>> updates, _ = tx.update([np.array([3.0, 4.0])], tx.init(None))
         >>> print(updates)
         [array([0.6, 0.8])]
@@ -86,7 +79,6 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
     Args: threshold: The largest root mean square (Shazeer and Stern, 2018).
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.clip_by_block_rms(1.0), np.array([1.0, -2.0])
         ... )
@@ -112,7 +104,6 @@ def zero_nans() -> GradientTransformation:
     """NaNs replaced by zeros; the state tells which leaves had some.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.zero_nans(), np.array([1.0, -2.0]))
         array([ 1., -2.])
     """

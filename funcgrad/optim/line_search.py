@@ -86,18 +86,14 @@ def scale_by_backtracking_linesearch(
         rtol: How much it may be missed by, as a share of the loss.
         store_grad: Whether the state keeps the gradient at the new point, for
             `value_and_grad_from_state`.
-
-    Returns:
-        A transformation for the end of a chain that gives a direction of descent. Its update needs
-        ``value=`` and ``grad=``, of the loss at the parameters, and ``value_fn=``, the function;
-        further keywords that this takes are passed on to it. Where not even the smallest step has
-        a finite loss, the updates are zero.
+    Returns: A transformation for the end of a chain that gives a direction of descent. Its update
+        needs ``value=`` and ``grad=``, of the loss at the parameters, and ``value_fn=``, the
+        function; further keywords that this takes are passed on to it. Where not even the smallest
+        step has a finite loss, the updates are zero.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad import optim
         >>> f = lambda x: np.sum(x**4)
-        >>> opt = optim.chain(optim.sgd(1.0), optim.scale_by_backtracking_linesearch(20))
+        >>> opt = fg.optim.chain(fg.optim.sgd(1.0), fg.optim.scale_by_backtracking_linesearch(20))
         >>> x = np.array([1.0, 2.0])
         >>> value, grad = fg.value_and_grad(f)(x)
         >>> updates, _ = opt.update(grad, opt.init(x), x, value=value, grad=grad, value_fn=f)
@@ -234,7 +230,6 @@ def scale_by_zoom_linesearch(
     Raises: ArgumentError: If the strategy is another one.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (
         ...     lambda o, f, p: o.update(
         ...         -fg.grad(f)(p), o.init(p), p, value=f(p), grad=fg.grad(f)(p), value_fn=f
@@ -462,15 +457,13 @@ def value_and_grad_from_state(value_fn: ValueFunction) -> Callable[..., tuple[Sc
     Raises: ArgumentError: If the state has no line search that stores gradients.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import optim
         >>> f = lambda x: np.sum((x - 1.0) ** 2)
-        >>> opt, x = optim.lbfgs(), np.zeros(3)
+        >>> opt, x = fg.optim.lbfgs(), np.zeros(3)
         >>> state = opt.init(x)
         >>> for _ in range(3):
-        ...     value, grad = optim.value_and_grad_from_state(f)(x, state=state)
+        ...     value, grad = fg.optim.value_and_grad_from_state(f)(x, state=state)
         ...     updates, state = opt.update(grad, state, x, value=value, grad=grad, value_fn=f)
-        ...     x = optim.apply_updates(x, updates)
+        ...     x = fg.optim.apply_updates(x, updates)
         >>> print(x)
         [1. 1. 1.]
     """

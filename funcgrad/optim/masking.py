@@ -43,8 +43,7 @@ def masked(
         TreeError: If the mask does not fit the tree.
 
     Example:
-        >>> from funcgrad import optim
-        >>> tx = optim.masked(optim.scale(10.0), {"w": True, "b": False})
+        >>> tx = fg.optim.masked(fg.optim.scale(10.0), {"w": True, "b": False})
         >>> tx.update({"w": 1.0, "b": 1.0}, tx.init({"w": 0.0, "b": 0.0}))[0]
         {'b': 1.0, 'w': 10.0}
     """
@@ -104,9 +103,8 @@ def multi_transform(
     Raises: ArgumentError: If a label has no transformation.
 
     Example:
-        >>> from funcgrad import optim
-        >>> tx = optim.multi_transform(
-        ...     {"train": optim.sgd(1.0), "freeze": optim.set_to_zero()},
+        >>> tx = fg.optim.multi_transform(
+        ...     {"train": fg.optim.sgd(1.0), "freeze": fg.optim.set_to_zero()},
         ...     {"w": "train", "b": "freeze"},
         ... )
         >>> params = {"w": 0.0, "b": 0.0}

@@ -81,10 +81,8 @@ def minimize(
         callback: Called after each iteration, with the tree; or, if its only parameter has the name
             ``intermediate_result``, with SciPy's result so far, whose ``x`` is the tree.
         jit: Whether the function and its derivatives are compiled.
-
-    Returns:
-        SciPy's ``OptimizeResult``. Its ``x`` is a tree like ``x0``, with the same dtypes; what else
-        it holds are vectors and matrices in the order of `funcgrad.flatten_util.ravel_pytree`.
+    Returns: SciPy's ``OptimizeResult``. Its ``x`` is a tree like ``x0``, with the same dtypes; what
+        else it holds are vectors and matrices in the order of `funcgrad.flatten_util.ravel_pytree`.
         Where the Hessian is sparse, ``sparsity``, a `funcgrad.sparsity.Coloring`, tells its
         pattern.
 
@@ -93,10 +91,9 @@ def minimize(
         DtypeError: If a leaf of ``x0`` is complex or no number.
 
     Example:
-        >>> from funcgrad import optim
         >>> def rosenbrock(p):
         ...     return (1 - p["x"]) ** 2 + 100 * (p["y"] - p["x"] ** 2) ** 2
-        >>> result = optim.minimize(rosenbrock, {"x": -1.2, "y": 1.0}, method="trust-exact")
+        >>> result = fg.optim.minimize(rosenbrock, {"x": -1.2, "y": 1.0}, method="trust-exact")
         >>> result.success, {name: round(float(v), 6) for name, v in result.x.items()}
         (True, {'x': 1.0, 'y': 1.0})
     """

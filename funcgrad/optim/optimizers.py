@@ -45,8 +45,7 @@ def sgd(
         accumulator_dtype: Dtype of the sum, by default that of the parameters.
 
     Example:
-        >>> from funcgrad import optim
-        >>> opt = optim.sgd(0.1, momentum=0.9)
+        >>> opt = fg.optim.sgd(0.1, momentum=0.9)
         >>> state = opt.init(1.0)
         >>> for _ in range(2):
         ...     updates, state = opt.update(1.0, state)
@@ -62,7 +61,6 @@ def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformationExtraArgs
     """Steps of the same size for every element, against the sign of its gradient.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.sign_sgd(0.1), np.array([1.0, -2.0])
         ... )
@@ -100,8 +98,7 @@ def rmsprop(
         bias_correction: Whether the means are corrected for their start.
 
     Example:
-        >>> from funcgrad import optim
-        >>> opt = optim.rmsprop(0.1)
+        >>> opt = fg.optim.rmsprop(0.1)
         >>> updates, _ = opt.update(5.0, opt.init(1.0))
         >>> print(round(float(updates), 4))
         -0.3162
@@ -137,8 +134,7 @@ def adam(
         nesterov: Whether the mean looks one step ahead (Dozat, 2016).
 
     Example:
-        >>> from funcgrad import optim
-        >>> opt = optim.adam(0.1)
+        >>> opt = fg.optim.adam(0.1)
         >>> updates, _ = opt.update({"w": 5.0}, opt.init({"w": 1.0}))
         >>> print(round(float(updates["w"]), 4))
         -0.1
@@ -188,10 +184,8 @@ def adamw(
     Args: weight_decay: The share of a weight that is subtracted, times the learning rate.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import optim
         >>> params = {"w": np.ones(2), "b": np.ones(2)}
-        >>> opt = optim.adamw(0.1, weight_decay=0.5, mask={"w": True, "b": False})
+        >>> opt = fg.optim.adamw(0.1, weight_decay=0.5, mask={"w": True, "b": False})
         >>> updates, _ = opt.update({"w": np.zeros(2), "b": np.zeros(2)}, opt.init(params), params)
         >>> print(updates["w"], np.abs(updates["b"]))
         [-0.05 -0.05] [0. 0.]
@@ -229,7 +223,6 @@ def nadamw(
         nesterov: Whether the update looks one step ahead; always, by default.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.nadamw(0.1), np.array([1.0, -2.0]))
         array([-0.14737842,  0.14738842])
     """
@@ -248,7 +241,6 @@ def adamax(
         eps: Added to the magnitude.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.adamax(0.1), np.array([1.0, -2.0]))
         array([-0.1,  0.1])
     """
@@ -305,7 +297,6 @@ def adagrad(
         eps: Added under the root.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.adagrad(0.1), np.array([1.0, -2.0])
         ... )
@@ -334,7 +325,6 @@ def adadelta(
         weight_decay_mask: Which parameters decay: see `add_decayed_weights`.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.adadelta(0.1), np.array([1.0, -2.0])
         ... )

@@ -71,7 +71,6 @@ def scale_by_lbfgs(
     Raises: ArgumentError: If nothing could be remembered.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.scale_by_lbfgs(), np.array([1.0, -2.0])
         ... )
@@ -193,21 +192,17 @@ def lbfgs(
         scale_init_precond: Whether the approximation starts at a multiple of the identity: see
             `scale_by_lbfgs`.
         linesearch: The search, by default `scale_by_zoom_linesearch`. ``None``: there is none.
-
-    Returns:
-        A transformation whose update needs ``value=``, ``grad=`` and ``value_fn=`` for the search:
-        see `value_and_grad_from_state` for a loop.
+    Returns: A transformation whose update needs ``value=``, ``grad=`` and ``value_fn=`` for the
+        search: see `value_and_grad_from_state` for a loop.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad import optim
         >>> f = lambda x: 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2
-        >>> opt = optim.lbfgs()
+        >>> opt = fg.optim.lbfgs()
         >>> @fg.jit
         ... def step(x, state):
-        ...     value, grad = optim.value_and_grad_from_state(f)(x, state=state)
+        ...     value, grad = fg.optim.value_and_grad_from_state(f)(x, state=state)
         ...     updates, state = opt.update(grad, state, x, value=value, grad=grad, value_fn=f)
-        ...     return optim.apply_updates(x, updates), state
+        ...     return fg.optim.apply_updates(x, updates), state
         >>> x = np.array([-1.2, 1.0])
         >>> state = opt.init(x)
         >>> for _ in range(40):

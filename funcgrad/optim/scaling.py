@@ -74,7 +74,6 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
     Args: step_size_fn: From an int32 scalar, 0 in the first step, to a number.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.scale_by_schedule(lambda count: 0.5), np.array([1.0, -2.0])
         ... )
@@ -124,14 +123,11 @@ def scale_by_learning_rate(
     Args:
         learning_rate: A positive number, possibly traced, or a schedule.
         flip_sign: Whether it is minus the learning rate: for a loss that shall become smaller.
-
-    Raises:
-        ArgumentError: If the learning rate is known, and negative, infinite or NaN, or a 0 that is
-            no array.
+    Raises: ArgumentError: If the learning rate is known, and negative, infinite or NaN, or a 0 that
+            is no array.
 
     Example:
-        >>> from funcgrad import optim
-        >>> tx = optim.scale_by_learning_rate(0.5)
+        >>> tx = fg.optim.scale_by_learning_rate(0.5)
         >>> print(tx.update(3.0, tx.init(1.0))[0])
         -1.5
     """
@@ -153,7 +149,6 @@ def add_decayed_weights(
             function from the parameters to one; by default all.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.add_decayed_weights(0.1), np.array([1.0, -2.0])
         ... )
@@ -237,7 +232,6 @@ def scale_by_adam(
         nesterov: Whether the mean looks one step ahead (Dozat, 2016).
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.scale_by_adam(), np.array([1.0, -2.0])
         ... )
@@ -284,7 +278,6 @@ def scale_by_adamax(
         eps: Added to the magnitude.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.scale_by_adamax(), np.array([1.0, -2.0])
         ... )
@@ -326,7 +319,6 @@ def scale_by_yogi(
         initial_accumulator_value: Where both moments start.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.scale_by_yogi(), np.array([1.0, -2.0])
         ... )
@@ -380,7 +372,6 @@ def scale_by_radam(
         nesterov: Whether the mean looks one step ahead.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.scale_by_radam(), np.array([1.0, -2.0])
         ... )
@@ -442,7 +433,6 @@ def scale_by_rms(
         bias_correction: Whether the mean is corrected for its start.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.scale_by_rms(), np.array([1.0, -2.0])
         ... )
@@ -505,7 +495,6 @@ def scale_by_stddev(
         bias_correction: Whether the means are corrected for their start.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.scale_by_stddev(), np.array([1.0, -2.0])
         ... )
@@ -550,7 +539,6 @@ def scale_by_rss(
         eps: Added under the root.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.scale_by_rss(), np.array([1.0, -2.0])
         ... )
@@ -586,7 +574,6 @@ def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransfor
         eps: Added under the roots.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.scale_by_adadelta(), np.array([1.0, -2.0])
         ... )
@@ -623,7 +610,6 @@ def scale_by_lion(
         b2: Decay of the mean.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.scale_by_lion(), np.array([1.0, -2.0])
         ... )
@@ -646,7 +632,6 @@ def scale_by_sign() -> GradientTransformation:
     """The sign of every element.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.scale_by_sign(), np.array([1.0, -2.0])
         ... )
@@ -733,7 +718,6 @@ def scale_by_trust_ratio(
     Where one of the norms is zero the update stays as it is.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.scale_by_trust_ratio(), np.array([1.0, -2.0])
         ... )

@@ -44,8 +44,7 @@ def linear_schedule(
     Args: end_value: The number at the end, and from there on.
 
     Example:
-        >>> from funcgrad import optim
-        >>> rate = optim.linear_schedule(1.0, 0.0, transition_steps=4)
+        >>> rate = fg.optim.linear_schedule(1.0, 0.0, transition_steps=4)
         >>> print(rate(0), rate(1), rate(100))
         1.0 0.75 0.0
     """
@@ -94,8 +93,7 @@ def exponential_decay(
         end_value: A bound: the least value if the factor is below 1, else the largest.
 
     Example:
-        >>> from funcgrad import optim
-        >>> rate = optim.exponential_decay(1.0, transition_steps=10, decay_rate=0.5)
+        >>> rate = fg.optim.exponential_decay(1.0, transition_steps=10, decay_rate=0.5)
         >>> print(rate(0), rate(10), rate(20))
         1.0 0.5 0.25
     """
@@ -124,8 +122,7 @@ def cosine_decay_schedule(
         exponent: Of the wave, which goes from 1 to 0.
 
     Example:
-        >>> from funcgrad import optim
-        >>> rate = optim.cosine_decay_schedule(1.0, decay_steps=10)
+        >>> rate = fg.optim.cosine_decay_schedule(1.0, decay_steps=10)
         >>> print(rate(0), round(float(rate(5)), 6), rate(10))
         1.0 0.5 0.0
     """
@@ -241,7 +238,6 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     Args: cosine_kwargs: The arguments of each.
 
     Example:
-        >>> import funcgrad as fg
         >>> fg.optim.sgdr_schedule(
         ...     [{"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 1, "decay_steps": 4}]
         ... )(2)
@@ -260,8 +256,7 @@ def piecewise_constant_schedule(
     Args: boundaries_and_scales: Factors, by the step from which on they hold.
 
     Example:
-        >>> from funcgrad import optim
-        >>> rate = optim.piecewise_constant_schedule(1.0, {100: 0.5, 200: 0.5})
+        >>> rate = fg.optim.piecewise_constant_schedule(1.0, {100: 0.5, 200: 0.5})
         >>> print(rate(99), rate(100), rate(200))
         1.0 0.5 0.25
     """
@@ -366,8 +361,7 @@ def cosine_onecycle_schedule(
         final_div_factor: The first value divided by the last.
 
     Example:
-        >>> from funcgrad import optim
-        >>> rate = optim.cosine_onecycle_schedule(100, peak_value=1.0)
+        >>> rate = fg.optim.cosine_onecycle_schedule(100, peak_value=1.0)
         >>> print(rate(0), rate(30), float(rate(100)))
         0.04 1.0 4e-06
     """

@@ -66,13 +66,11 @@ class GradientTransformation(NamedTuple):
         update: ``update(updates, state, params=None)`` gives new updates and the next state.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import optim
-        >>> opt = optim.sgd(0.1)
+        >>> opt = fg.optim.sgd(0.1)
         >>> params = {"w": np.array([1.0, 2.0])}
         >>> state = opt.init(params)
         >>> updates, state = opt.update({"w": np.array([10.0, 0.0])}, state, params)
-        >>> print(optim.apply_updates(params, updates)["w"])
+        >>> print(fg.optim.apply_updates(params, updates)["w"])
         [0. 2.]
     """
 
@@ -86,7 +84,6 @@ class GradientTransformationExtraArgs(GradientTransformation):
     Line searches need the loss: ``update(updates, state, params, value=, grad=, value_fn=)``.
 
     Example:
-        >>> import funcgrad as fg
         >>> isinstance(
         ...     fg.optim.scale_by_zoom_linesearch(10), fg.optim.GradientTransformationExtraArgs
         ... )
@@ -106,7 +103,6 @@ def with_extra_args_support(tx: GradientTransformation) -> GradientTransformatio
     Args: tx: Any transformation; one that takes keywords is returned as it is.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p, value=3.0)[0])(
         ...     fg.optim.with_extra_args_support(fg.optim.scale(2.0)), np.array([1.0, -2.0])
         ... )
@@ -129,8 +125,7 @@ def stateless(f: Callable[[Updates, Params | None], Updates]) -> GradientTransfo
     Args: f: A pure function of pytrees.
 
     Example:
-        >>> from funcgrad import optim
-        >>> ascend = optim.stateless(lambda updates, params: -updates)
+        >>> ascend = fg.optim.stateless(lambda updates, params: -updates)
         >>> ascend.update(3.0, ascend.init(1.0))
         (-3.0, EmptyState())
     """
@@ -154,7 +149,6 @@ def set_to_zero() -> GradientTransformation:
     """The transformation that makes all updates zero: parameters stay as they are.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
         ...     fg.optim.set_to_zero(), np.array([1.0, -2.0])
         ... )
@@ -168,15 +162,11 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
 
     Args: *args: The first one gets the gradients, each next one what the one before it gives.
     Returns: A transformation whose state is a tuple of theirs. Keywords of ``update`` reach all.
-
-    Raises:
-        ArgumentError: If an argument is no transformation, or ``update`` gets the state of another
-            chain.
+    Raises: ArgumentError: If an argument is no transformation, or ``update`` gets the state of
+            another chain.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad import optim
-        >>> opt = optim.chain(optim.clip_by_global_norm(1.0), optim.sgd(0.5))
+        >>> opt = fg.optim.chain(fg.optim.clip_by_global_norm(1.0), fg.optim.sgd(0.5))
         >>> params = np.zeros(2)
         >>> updates, state = opt.update(np.array([3.0, 4.0]), opt.init(params), params)
         >>> print(updates)
@@ -223,12 +213,7 @@ def apply_updates(params: Params, updates: Updates) -> Params:
         updates: A pytree of the same structure and shapes.
     Returns: A pytree of the same structure; each leaf has the dtype that it had before.
     Raises: TreeError: If the structures differ.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad import optim
-        >>> optim.apply_updates({"w": np.float32(1.0)}, {"w": 0.25})
-        {'w': np.float32(1.25)}
+    Example: fg.optim.apply_updates({"w": np.float32(1.0)}, {"w": 0.25}) -> {'w': np.float32(1.25)}
     """
     return tree_map(lambda p, u: p + to_dtype(u, dtype_of(p)), params, updates)
 

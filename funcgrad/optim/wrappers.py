@@ -62,8 +62,7 @@ class MultiSteps:
         accumulator_dtype: Dtype in which they are added, by default that of the parameters.
 
     Example:
-        >>> from funcgrad import optim
-        >>> opt = optim.MultiSteps(optim.sgd(1.0), every_k_schedule=2)
+        >>> opt = fg.optim.MultiSteps(fg.optim.sgd(1.0), every_k_schedule=2)
         >>> state = opt.init(0.0)
         >>> for gradient in (1.0, 3.0):
         ...     updates, state = opt.update(gradient, state, 0.0)
@@ -160,8 +159,7 @@ def apply_if_finite(
             nonetheless, so that an error does not stay hidden.
 
     Example:
-        >>> from funcgrad import optim
-        >>> tx = optim.apply_if_finite(optim.sgd(1.0), max_consecutive_errors=5)
+        >>> tx = fg.optim.apply_if_finite(fg.optim.sgd(1.0), max_consecutive_errors=5)
         >>> updates, state = tx.update(float("nan"), tx.init(0.0), 0.0)
         >>> print(float(updates), int(state.notfinite_count))
         0.0 1
@@ -204,15 +202,13 @@ class ParamsEmaState(NamedTuple):
 def params_ema(decay: Scalar) -> GradientTransformation:
     """Keeps the running mean of the parameters in its state; the updates pass unchanged.
 
-    Args:
-        decay: Share of the mean that is left after a step. The mean starts at the initial
+    Args: decay: Share of the mean that is left after a step. The mean starts at the initial
             parameters.
 
     It belongs at the end of a chain, where updates are what is added to the parameters.
 
     Example:
-        >>> from funcgrad import optim
-        >>> opt = optim.chain(optim.sgd(1.0), optim.params_ema(0.75))
+        >>> opt = fg.optim.chain(fg.optim.sgd(1.0), fg.optim.params_ema(0.75))
         >>> updates, (_, average) = opt.update(4.0, opt.init(8.0), 8.0)
         >>> print(average.ema)
         7.0
@@ -257,15 +253,12 @@ def inject_hyperparams(
         static_args: Names of numbers that must be known when the optimiser is made, and of
             functions that are no schedules.
         hyperparam_dtype: Dtype of the numbers, by default float64.
-
-    Returns:
-        A function with the arguments of ``inner_factory``. Numbers other than bools become entries
-        of ``state.hyperparams``; functions are taken as schedules, and their latest values become
-        entries; the rest is passed on.
+    Returns: A function with the arguments of ``inner_factory``. Numbers other than bools become
+        entries of ``state.hyperparams``; functions are taken as schedules, and their latest values
+        become entries; the rest is passed on.
 
     Example:
-        >>> from funcgrad import optim
-        >>> opt = optim.inject_hyperparams(optim.sgd)(learning_rate=0.1)
+        >>> opt = fg.optim.inject_hyperparams(fg.optim.sgd)(learning_rate=0.1)
         >>> state = opt.init(1.0)
         >>> state.hyperparams["learning_rate"] = 0.5
         >>> print(opt.update(1.0, state, 1.0)[0])

@@ -118,9 +118,8 @@ def _moved_down(
     If all came together, as they do where the arrays of a pytree are gathered, all results would
     have to be kept. Equations of one argument that alone read such a result go with it.
 
-    Returns:
-        The equations; and the results of messages that stay there: they are small, or are read in
-        so little time that no other message is worth its memory meanwhile.
+    Returns: The equations; and the results of messages that stay there: they are small, or are read
+        in so little time that no other message is worth its memory meanwhile.
     """
     staying: set[Var] = set()
     counts = Counter(atom for e in equations for atom in _vars(e))

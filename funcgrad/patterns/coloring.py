@@ -72,7 +72,6 @@ class Coloring:
     Raises: ArgumentError: If an entry cannot be told from others.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> pattern = fg.sparsity.SparsityPattern.of(np.eye(4) + np.eye(4, k=1))
         >>> colors = fg.sparsity.coloring(pattern)
         >>> colors
@@ -216,7 +215,6 @@ def coloring(pattern: Any, kind: str = "columns", order: str | None = None) -> C
     Raises: ArgumentError: If there is no such kind or order, or a symmetric pattern is none.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> arrow = np.eye(6)
         >>> arrow[0], arrow[:, 0] = 1, 1
         >>> for kind in ("columns", "both", "symmetric"):

@@ -21,7 +21,6 @@ def spy(pattern: Any, title: str | None = None) -> Any:
     Raises: LibraryError: If matplotlib is not installed.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> pattern = fg.sparsity.jacobian_sparsity(np.diff)(np.ones(8))
         >>> figure = fg.sparsity.spy(fg.sparsity.coloring(pattern))
         >>> figure.axes[0].get_title()

@@ -27,7 +27,6 @@ class SparsityPattern:
         is_symmetric: Whether entries are mirrored at the diagonal; only then can they be anywhere.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> pattern = fg.sparsity.jacobian_sparsity(np.diff)(np.ones(4))
         >>> pattern
         <SparsityPattern 3x4 with 6 entries>

@@ -73,9 +73,8 @@ def acyclic_colors(matrix: Any, order: Any) -> Any:
 def acyclic_program(avals: Sequence[ShapedArray]) -> Program:
     """A program that maps an order of vertices, and a graph, to acyclic colours from 1 on.
 
-    Args:
-        avals: Types of the order, of the first edges of all vertices, of the other ends, and of the
-            number of each edge, which it has in both directions.
+    Args: avals: Types of the order, of the first edges of all vertices, of the other ends, and of
+            the number of each edge, which it has in both directions.
     """
     return stage_closed(lambda *args: [_acyclic(*args)], avals, "acyclic_coloring")
 
@@ -258,9 +257,8 @@ def _peeled(sums: Any, mirrored: Any, count: int) -> Any:
 def peeling_program(avals: Sequence[ShapedArray]) -> Program:
     """A program that finds entries one after the other, each the last that is left of a sum.
 
-    Args:
-        avals: Types of the sums that entries are in, of the numbers of their mirror images, and of
-            how many entries sums have.
+    Args: avals: Types of the sums that entries are in, of the numbers of their mirror images, and
+            of how many entries sums have.
     """
     return stage_closed(lambda *args: [*_peel(*args)], avals, "substitution")
 

@@ -28,10 +28,8 @@ def spelled_out(equation: Equation, form: Any) -> Program | None:
     Args:
         equation: The equation.
         form: Its form.
-
-    Returns:
-        A program of the equation's operands; ``None`` for other equations, and if there are too
-        many terms.
+    Returns: A program of the equation's operands; ``None`` for other equations, and if there are
+        too many terms.
     """
     avals = [a.aval for a in equation.inputs]
     if isinstance(form, forms.Reduction) and len(avals) == 1:

@@ -52,7 +52,6 @@ class Unary(families.Elementwise):
         **options: Those of `Elementwise`.
 
     Example:
-        >>> import funcgrad as fg
         >>> fg.grad(
         ...     fg.extend.Unary("cube", lambda x: x**3, lambda x, y: 3 * x**2, "{0} * {0} * {0}")
         ... )(2.0)

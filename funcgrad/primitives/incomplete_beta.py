@@ -20,8 +20,7 @@ def _series(
 ) -> tuple[e.Expression, e.Expression, e.Expression]:
     """Terms of ``x**a (1-x)**b / (a B(a, b)) * sum(t_n)`` (DLMF 8.17.8), all of them positive.
 
-    Returns:
-        The sums of ``t_n``, of ``t_n * dlog(t_n)/da`` and of ``t_n * dlog(t_n)/db``, of
+    Returns: The sums of ``t_n``, of ``t_n * dlog(t_n)/da`` and of ``t_n * dlog(t_n)/db``, of
         ``t_n = x**n (a+b)_n / (a+1)_n``.
     """
 

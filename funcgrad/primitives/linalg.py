@@ -618,8 +618,7 @@ class Solve(System):
 class Inv(Factorization):
     """The inverse of every matrix.
 
-    Args:
-        nan_if_singular: Whether singular matrices have nan as their inverse, instead of an error:
+    Args: nan_if_singular: Whether singular matrices have nan as their inverse, instead of an error:
             for the derivatives of what exists for singular matrices as well.
     """
 
@@ -859,9 +858,8 @@ def _by_inverse_or_singular_values(a: ShapedArray) -> tuple[Program, Program]:
     values of the determinants and ``sign`` their signs.
 
     Args: a: Type of the matrices.
-
-    Returns:
-        The program that takes the inverse of all, and the one for stacks some of which are bad.
+    Returns: The program that takes the inverse of all, and the one for stacks some of which are
+        bad.
     """
     sign, size = shaped(a.shape[:-2], a.dtype), shaped(a.shape[:-2], np.dtype(np.float64))
     avals = a, a, sign, size, shaped(a.shape[:-2], BOOL)
@@ -1013,8 +1011,7 @@ def _sign_and_logarithm(recipe: Recipe, a: Var) -> tuple[Any, Any]:
 class Cholesky(Factorization):
     """Lower triangular ``L`` with ``L L^H = A``; the lower triangle of ``A`` is read.
 
-    Args:
-        nan_if_indefinite: Whether matrices that are not positive definite have a factor of nan,
+    Args: nan_if_indefinite: Whether matrices that are not positive definite have a factor of nan,
             instead of an error.
     """
 
@@ -1393,8 +1390,7 @@ def _only_finite(recipe: Recipe) -> Any:
 class Qr(Factorization):
     """``A = Q R`` with orthonormal columns of ``Q`` and upper triangular ``R``.
 
-    Args:
-        full_matrices: Whether ``Q`` is completed to a square matrix. Its derivative then exists
+    Args: full_matrices: Whether ``Q`` is completed to a square matrix. Its derivative then exists
             only if that adds nothing (no more rows than columns).
     """
 

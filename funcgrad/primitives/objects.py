@@ -166,9 +166,8 @@ def array_for_numpy(self: Any, dtype: Any = None, copy: bool | None = None) -> n
     Of a known array it is a copy. Where NumPy's own would share its elements with the array, as
     that of ``np.asarray(x)`` does, it is read-only: what was written into it would not be seen.
 
-    Raises:
-        TracerArrayConversionError: If numbers are needed: for a dtype, an index, SciPy; and by the
-            rules of JAX, by which programs learn so that a value is traced.
+    Raises: TracerArrayConversionError: If numbers are needed: for a dtype, an index, SciPy; and by
+            the rules of JAX, by which programs learn so that a value is traced.
     """
     if not isinstance(self, Tracer):
         self = self.__jax_array__()

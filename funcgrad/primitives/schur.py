@@ -429,8 +429,8 @@ class GeneralizedSchur(m.ByMatrix):
     Results: ``S``, ``T``, ``alpha``, ``beta`` (both complex, their quotients are the eigenvalues),
     ``Q``, ``Z``.
 
-    Args:
-        sort: Which eigenvalues come first, as `scipy.linalg.ordqz` has it; none of them by default.
+    Args: sort: Which eigenvalues come first, as `scipy.linalg.ordqz` has it; none of them by
+            default.
     """
 
     sort: Sort = None

@@ -16,8 +16,7 @@ from funcgrad.primitives.special import SCIPY_UFUNCS
 def primitive_of(ufunc: str) -> Primitive | None:
     """The primitive of a ufunc of `scipy.special`, or ``None``.
 
-    Args:
-        ufunc: Its name. The tables that few programs need are loaded when it is not one of
+    Args: ufunc: Its name. The tables that few programs need are loaded when it is not one of
             `special`.
     """
     return SCIPY_UFUNCS.get(ufunc) or all_ufuncs().get(ufunc)

@@ -190,7 +190,6 @@ class Profile:
         Returns: A `WhatIf`: trials, the best first, which prints as a table.
 
         Example:
-            >>> import numpy as np, funcgrad as fg
             >>> f = fg.jit(lambda a, b, c: a @ b @ c)
             >>> args = np.ones((300, 300)), np.ones((300, 300)), np.ones((300, 1))
             >>> [x.is_gain for x in fg.profile(f, seconds=0)(*args).what_if().trials if x.location]
@@ -212,7 +211,6 @@ class Profile:
         Returns: The picture, as SVG.
 
         Example:
-            >>> import numpy as np, funcgrad as fg
             >>> profile = fg.profile(fg.jit(lambda x: np.sum(np.sin(x))), seconds=0.01)(np.ones(9))
             >>> profile.flame_graph()[:4]
             '<svg'
@@ -249,7 +247,6 @@ def profile(f: Callable[..., Any], *, seconds: float = 1.0) -> Callable[..., Pro
     Raises: ArgumentError: Another profile is running, or ``seconds`` is negative.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> def loss(w, x):
         ...     return np.sum(np.tanh(x @ w) ** 2)
         >>> found = fg.profile(fg.jit(fg.grad(loss)), seconds=0.05)(np.ones(50), np.ones((200, 50)))

@@ -109,7 +109,6 @@ def choice(
     Raises: ArgumentError: If more elements are wanted than there are.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> key = fg.random.key(0)
         >>> print(fg.random.choice(key, 10, (4,), replace=False))
         [0 1 8 5]
@@ -190,7 +189,6 @@ def categorical(
     Returns: Indices along the axis, int64.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> logits = np.log(np.array([0.1, 0.0001, 0.9]))
         >>> drawn = fg.random.categorical(fg.random.key(0), logits, shape=(1000,))
         >>> print(np.bincount(drawn).argmax())

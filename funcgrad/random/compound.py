@@ -38,7 +38,6 @@ def loggamma(
     Returns: The samples, once differentiable in ``a``.
 
     Example:
-        >>> import funcgrad as fg
         >>> x = fg.random.loggamma(fg.random.key(0), 1e-3, (1000,))
         >>> print(bool((x > -1e5).all()), bool(x.min() < -1e3))
         True True
@@ -64,7 +63,6 @@ def gamma(
     Returns: The samples, once differentiable in ``a``.
 
     Example:
-        >>> import funcgrad as fg
         >>> x = fg.random.gamma(fg.random.key(0), 3.0, (10_000,))
         >>> print(bool(abs(x.mean() - 3) < 0.05), bool(abs(x.var() - 3) < 0.2))
         True True

@@ -322,7 +322,6 @@ def multinomial(
     Raises: ShapeError: If the probabilities have no axes, or do not broadcast to the shape.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> drawn = fg.random.multinomial(fg.random.key(0), 10, np.array([0.2, 0.3, 0.5]))
         >>> print(drawn.sum())
         10.0

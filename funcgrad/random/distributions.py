@@ -45,13 +45,10 @@ def normal(
     """Normal numbers of mean 0 and variance 1.
 
     Args: dtype: float64 by default, float32, or a complex dtype (whose parts have variance 1/2).
-
-    Returns:
-        ``sqrt(2) * erf_inv(u)`` of uniform ``u`` in (-1, 1). With ``dtype=np.float32`` they are
-        the numbers that JAX draws by default, to a few units of the last place.
+    Returns: ``sqrt(2) * erf_inv(u)`` of uniform ``u`` in (-1, 1). With ``dtype=np.float32`` they
+        are the numbers that JAX draws by default, to a few units of the last place.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> x = fg.random.normal(fg.random.key(0), (10_000,))
         >>> print(x.dtype, bool(abs(np.mean(x)) < 0.03), bool(abs(np.std(x) - 1) < 0.03))
         float64 True True

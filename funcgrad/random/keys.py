@@ -70,16 +70,12 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> KeyArray:
         impl: The generator: ``"threefry2x32"``, which is the default, ``"threefry4x32"``,
             ``"philox2x32"``, ``"philox4x32"``, ``"rbg"`` or ``"unsafe_rbg"``.
         dtype: Likewise, or what `key_dtype` returns; but not both.
-
-    Returns:
-        A key array of shape ``()``; by default its words are the high and the low word of the seed.
-
-    Raises:
-        ArgumentError: If the seed is no integer scalar, or does not fit into 64 bits; or if there
-            is no such generator.
+    Returns: A key array of shape ``()``; by default its words are the high and the low word of the
+        seed.
+    Raises: ArgumentError: If the seed is no integer scalar, or does not fit into 64 bits; or if
+            there is no such generator.
 
     Example:
-        >>> import funcgrad as fg
         >>> key = fg.random.key(42)
         >>> print(key.shape, key.dtype, fg.random.key_data(key))
         () key<fry> [ 0 42]
@@ -233,13 +229,10 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     Args:
         key: A key, not to be used again.
         num: How many, or a shape.
-
-    Returns:
-        A key array of shape ``(num,)`` or ``num``; for an array of words one of shape
+    Returns: A key array of shape ``(num,)`` or ``num``; for an array of words one of shape
         ``(num, 2)`` or ``(*num, 2)``.
 
     Example:
-        >>> import funcgrad as fg
         >>> key, subkey = fg.random.split(fg.random.key(0))
         >>> print(fg.random.key_data(subkey))
         [ 928981903 3453687069]
@@ -270,12 +263,9 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
         key: A key.
         data: Integer scalar, of which the lower 32 bits count; a Python int must fit into them.
     Returns: A key; for an array of words, of shape ``(2,)``, such an array.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.random.fold_in(fg.random.key(0), 7)
-        Array((), dtype=key<fry>) overlaying:
-        [2716826189  292468403]
+    Example: fg.random.fold_in(fg.random.key(0), 7)
+        -> Array((), dtype=key<fry>) overlaying:
+           [2716826189  292468403]
     """
     aval = aval_of(data)
     if aval.shape or aval.dtype.kind not in "iu":
@@ -363,7 +353,6 @@ def clone(key: ArrayLike) -> Array:
     Args: key: A key, or an array of keys, or of words of keys.
 
     Example:
-        >>> import funcgrad as fg
         >>> fg.random.uniform(fg.random.clone(fg.random.key(0))) == fg.random.uniform(
         ...     fg.random.key(0)
         ... )

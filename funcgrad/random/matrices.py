@@ -121,7 +121,6 @@ def orthogonal(
     Returns: Matrices, ``(*shape, n, m)``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> q = fg.random.orthogonal(fg.random.key(0), 3)
         >>> print(bool(np.allclose(q.T @ q, np.eye(3))))
         True

@@ -137,8 +137,9 @@ def test_sections_of_one_line_are_shown_in_full() -> None:
     Returns: A number, or an array
         of numbers.
     Raises: ShapeError: If there is none.
-    Example: fg.numpy.sum(np.ones(2))
-        -> np.float64(2.0)
+    Example: fg.numpy.ones((2, 2))
+        -> array([[1., 1.],
+                  [1., 1.]])
     """
     assert (
         in_full(short)
@@ -156,12 +157,16 @@ def test_sections_of_one_line_are_shown_in_full() -> None:
         ShapeError: If there is none.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.sum(np.ones(2))
-        np.float64(2.0)
+        >>> import funcgrad as fg
+        >>> fg.numpy.ones((2, 2))
+        array([[1., 1.],
+               [1., 1.]])
     """
     )
     assert in_full("Sum.\n\nArgs: x: A number.\nExample: fg.sum(1) -> 1\n") == (
         "Sum.\n\nArgs:\n    x: A number.\n\n"
         "Example:\n    >>> import funcgrad as fg\n    >>> fg.sum(1)\n    1\n"
     )
+    session = "Example:\n    >>> x = np.ones(2)\n    >>> fg.sum(x)\n    2\n"
+    imports = "    >>> import numpy as np, funcgrad as fg\n"
+    assert in_full(f"Sum.\n\n{session}") == f"Sum.\n\n{session}".replace(":\n", f":\n{imports}")

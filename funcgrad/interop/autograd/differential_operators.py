@@ -383,10 +383,8 @@ def make_ggnvp(f: Function, g: Function = _half_square, f_argnum: int = 0) -> Fu
         f: The inner function.
         g: The outer function, with a scalar result; by default half the squared norm.
         f_argnum: Position of the argument of ``f``.
-
-    Returns:
-        ``make_ggnvp(f)(x)``: a function ``v -> J' H J v`` with the Jacobian of ``f`` at the point,
-        and the Hessian of ``g`` at its value.
+    Returns: ``make_ggnvp(f)(x)``: a function ``v -> J' H J v`` with the Jacobian of ``f`` at the
+        point, and the Hessian of ``g`` at its value.
 
     Example:
         >>> import numpy as np
@@ -409,9 +407,7 @@ def multigrad_dict(fun: Function) -> Function:
     """The gradients with respect to all arguments, by their names.
 
     Args: fun: The function, with a scalar result.
-
-    Returns:
-        A function of the same arguments, that returns an `OrderedDict` from parameters to
+    Returns: A function of the same arguments, that returns an `OrderedDict` from parameters to
         gradients; that of ``*args`` is a tuple, that of ``**kwargs`` a dict.
 
     Example:

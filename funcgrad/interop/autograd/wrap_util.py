@@ -37,10 +37,8 @@ def unary_to_nary(unary_operator: Function) -> Function:
     """Make ``operator(fun, argnum)`` of an operator that takes a function and its one argument.
 
     Args: unary_operator: ``operator(fun, x, ...)``.
-
-    Returns:
-        ``operator(fun, argnum=0, ...)``, which returns a function of the arguments of ``fun``. With
-        a tuple or list of positions, ``x`` is the tuple of those arguments.
+    Returns: ``operator(fun, argnum=0, ...)``, which returns a function of the arguments of ``fun``.
+        With a tuple or list of positions, ``x`` is the tuple of those arguments.
 
     Example:
         >>> from funcgrad.interop.autograd.wrap_util import unary_to_nary

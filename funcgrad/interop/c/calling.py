@@ -496,13 +496,10 @@ def cfunc(fun: Callable[..., Any], signature: str) -> CompiledFunction:
             dict, ``(float64, float64[n])`` a tuple. ``"float64(float64, float64[3])"`` is a
             function that returns its result, and NaN where it fails, instead of a status.
     Returns: A `CompiledFunction`, with `address`, `ctypes` and `low_level_callable`.
-
-    Raises:
-        ArgumentError: If the signature is of another form or does not fit, or the function has an
-            operation that only NumPy evaluates.
+    Raises: ArgumentError: If the signature is of another form or does not fit, or the function has
+            an operation that only NumPy evaluates.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> slope = fg.cfunc(fg.grad(lambda x: np.sum(np.tanh(x))), "float64[n] -> float64[n]")
         >>> slope.prototype
         'int32_t function(int64_t n, const double *x, double *out, void *scratch)'

@@ -279,18 +279,13 @@ def export(
             once.
         language: ``"c"``, or ``"python"`` for a module that Numba compiles when the function is
             first called, and keeps on disk beside it.
-
-    Returns:
-        An `Exported`, with `source`, `header` and `write`, or an `ExportedModule`, with `source`
-        and `write`.
-
-    Raises:
-        ArgumentError: If there is no such language, the signature is of another form or does not
-            fit, sizes are missing, every size of a range has kernels of its own, or NumPy or SciPy
-            evaluate a step of the function.
+    Returns: An `Exported`, with `source`, `header` and `write`, or an `ExportedModule`, with
+        `source` and `write`.
+    Raises: ArgumentError: If there is no such language, the signature is of another form or does
+            not fit, sizes are missing, every size of a range has kernels of its own, or NumPy or
+            SciPy evaluate a step of the function.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> total = fg.grad(lambda x: np.sum(np.tanh(x)))
         >>> slope = fg.export(total, "float64[3] -> float64[3]", "slope")
         >>> "int32_t slope(const double *x, double *out, void *scratch);" in slope.header

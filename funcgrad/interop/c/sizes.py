@@ -291,9 +291,8 @@ class Piece:
         """Variables and their values: the sizes of arenas, then offsets of buffers in them.
 
         Args: names: Expressions for the sizes.
-
-        Returns:
-            The pairs, in order. ``total``, the last, is the scratch memory that the plan needs.
+        Returns: The pairs, in order. ``total``, the last, is the scratch memory that the plan
+            needs.
         """
         buffers, n = self.plan.text.buffers, len(self.plan.text.marks)
         found: list[tuple[str, str]] = []

@@ -95,7 +95,6 @@ def uninstall() -> None:
     Raises: ArgumentError: If another library has replaced the methods since then.
 
     Example:
-        >>> import funcgrad as fg
         >>> fg.interop.numba.uninstall()
     """
     with _lock:

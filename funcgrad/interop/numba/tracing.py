@@ -106,8 +106,7 @@ _made: WeakKeyDictionary[Any, Function] = WeakKeyDictionary()
 def traceable(function: Function) -> Function:
     """The Python function that a function of Numba's was made of, for traced values.
 
-    Args:
-        function: Made by ``numba.njit`` or ``numba.jit``; or by ``numba.vectorize`` or
+    Args: function: Made by ``numba.njit`` or ``numba.jit``; or by ``numba.vectorize`` or
             ``numba.guvectorize``: then the result maps it over broadcast arguments, and returns
             what it writes.
 

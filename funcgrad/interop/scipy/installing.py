@@ -194,7 +194,6 @@ def uninstall() -> None:
     Raises: ArgumentError: If another library has replaced one of them since then.
 
     Example:
-        >>> import funcgrad as fg
         >>> fg.interop.scipy.uninstall()
     """
     with _lock:

@@ -51,9 +51,7 @@ def attention(
         kernel_init: Initial kernels, `initializers`.
         bias_init: Initial biases.
         dtype: Dtype of the parameters.
-
-    Returns:
-        A layer from (batch, length, inputs) to (batch, length, out_features). Its parameters
+    Returns: A layer from (batch, length, inputs) to (batch, length, out_features). Its parameters
         ``query``, ``key``, ``value`` and ``out`` are those of `dense` layers: head ``i`` has the
         ``i``-th part of the outputs of the first three. They are the transposed parts of the
         ``in_proj_weight`` of PyTorch's ``MultiheadAttention``.
@@ -67,9 +65,7 @@ def attention(
         Vaswani and others, arXiv:1706.03762.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.nn import layers
-        >>> layer, x = layers.attention(4, causal=True), np.ones((2, 10, 32), np.float32)
+        >>> layer, x = fg.nn.layers.attention(4, causal=True), np.ones((2, 10, 32), np.float32)
         >>> params, state = layer.init(fg.random.key(0), x)
         >>> layer.apply(params, state, x)[0].shape
         (2, 10, 32)

@@ -27,9 +27,8 @@ Part = Layer | Callable[..., Any]
 def sequential(*layers: Part) -> Layer:
     """Layers one after the other.
 
-    Args:
-        layers: Layers, and functions such as `nn.relu`. Where one returns a tuple, the next one is
-            given its elements as inputs.
+    Args: layers: Layers, and functions such as `nn.relu`. Where one returns a tuple, the next one
+            is given its elements as inputs.
 
     Returns:
         A layer whose parameters are the tuple of those of the layers, in their order, and whose
@@ -90,9 +89,7 @@ def parallel(*layers: Part, combine: Callable[..., Any] | None = None) -> Layer:
     Raises: ArgumentError: If something is neither a layer nor a function.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.nn import layers
-        >>> layer = layers.parallel(np.sin, np.cos, combine=np.hypot)
+        >>> layer = fg.nn.layers.parallel(np.sin, np.cos, combine=np.hypot)
         >>> print(layer.apply(*layer.init(fg.random.key(0), 2.0), 2.0)[0])
         1.0
     """
@@ -168,9 +165,7 @@ def residual(layer: Part, shortcut: Part | None = None) -> Layer:
         He and others, arXiv:1512.03385.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.nn import layers
-        >>> layer = layers.residual(np.sin)
+        >>> layer = fg.nn.layers.residual(np.sin)
         >>> print(layer.apply((), (), 0.0)[0])
         0.0
     """
@@ -237,19 +232,15 @@ def repeat(layer: Part, count: int) -> Layer:
     Args:
         layer: A layer whose outputs have the types of its inputs.
         count: How many.
-
-    Returns:
-        A layer whose parameters and state are those of ``layer``, every array with a new first axis
-        of length ``count``.
+    Returns: A layer whose parameters and state are those of ``layer``, every array with a new first
+        axis of length ``count``.
 
     Raises:
         ArgumentError: If the count is not positive.
         ShapeError: If outputs have not the types of inputs.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.nn import layers
-        >>> deep = layers.repeat(layers.residual(layers.dense(4)), 12)
+        >>> deep = fg.nn.layers.repeat(fg.nn.layers.residual(fg.nn.layers.dense(4)), 12)
         >>> params, state = deep.init(fg.random.key(0), np.ones((2, 4), np.float32))
         >>> print(params["kernel"].shape)
         (12, 4, 4)

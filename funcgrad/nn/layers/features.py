@@ -36,15 +36,11 @@ def dense(
         kernel_init: Initial kernel, `initializers`.
         bias_init: Initial bias.
         dtype: Dtype of the parameters.
-
-    Returns:
-        A layer from (..., inputs) to (..., features), with parameters ``kernel`` (inputs,
+    Returns: A layer from (..., inputs) to (..., features), with parameters ``kernel`` (inputs,
         features) and ``bias`` (features,).
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.nn import layers
-        >>> layer = layers.dense(3)
+        >>> layer = fg.nn.layers.dense(3)
         >>> params, state = layer.init(fg.random.key(0), np.ones((5, 2), np.float32))
         >>> y, state = layer.apply(params, state, np.ones((5, 2), np.float32))
         >>> print(params["kernel"].shape, y.shape, y.dtype)
@@ -75,16 +71,12 @@ def embedding(
         features: Length of the vectors.
         embedding_init: Initial table, by default normal with variance ``1 / features``.
         dtype: Dtype of the table.
-
-    Returns:
-        A layer from integers (...) to (..., features), with the parameter ``embedding``
+    Returns: A layer from integers (...) to (..., features), with the parameter ``embedding``
         (n, features). An integer without a row raises
         `OutOfBoundsError`, or gives nan if it is traced.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.nn import layers
-        >>> layer, words = layers.embedding(100, 8), np.array([[3, 1, 4]])
+        >>> layer, words = fg.nn.layers.embedding(100, 8), np.array([[3, 1, 4]])
         >>> params, state = layer.init(fg.random.key(0), words)
         >>> layer.apply(params, state, words)[0].shape
         (1, 3, 8)
@@ -136,9 +128,7 @@ def conv(
             taps of the kernel.
         bias_init: Initial bias.
         dtype: Dtype of the parameters.
-
-    Returns:
-        A layer from (batch, ..., inputs) to (batch, ..., features), with parameters ``kernel``
+    Returns: A layer from (batch, ..., inputs) to (batch, ..., features), with parameters ``kernel``
         ``(*kernel_shape, inputs / groups, features)`` and ``bias`` (features,).
 
     Example:
@@ -202,15 +192,11 @@ def conv_transpose(
         kernel_init: Initial kernel, `initializers`.
         bias_init: Initial bias.
         dtype: Dtype of the parameters.
-
-    Returns:
-        A layer from (batch, ..., inputs) to (batch, ..., features), with parameters ``kernel``
+    Returns: A layer from (batch, ..., inputs) to (batch, ..., features), with parameters ``kernel``
         ``(*kernel_shape, inputs, features)`` and ``bias`` (features,).
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.nn import layers
-        >>> layer, images = layers.conv_transpose(3, (4, 4), strides=2), np.ones((1, 7, 7, 8))
+        >>> layer, images = fg.nn.layers.conv_transpose(3, (4, 4), strides=2), np.ones((1, 7, 7, 8))
         >>> params, state = layer.init(fg.random.key(0), images)
         >>> layer.apply(params, state, images)[0].shape
         (1, 14, 14, 3)

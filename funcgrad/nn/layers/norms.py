@@ -23,14 +23,11 @@ def layer_norm(
 ) -> Layer:
     """Every row of mean 0 and variance 1, then scaled and shifted: `nn.layer_norm`.
 
-    Returns:
-        A layer from (..., features) to (..., features), with parameters ``scale`` and ``bias``
+    Returns: A layer from (..., features) to (..., features), with parameters ``scale`` and ``bias``
         (features,).
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.nn import layers
-        >>> layer, x = layers.layer_norm(epsilon=0.0), np.array([[1.0, 3.0]])
+        >>> layer, x = fg.nn.layers.layer_norm(epsilon=0.0), np.array([[1.0, 3.0]])
         >>> params, state = layer.init(fg.random.key(0), x)
         >>> print(layer.apply(params, state, x)[0])
         [[-1.  1.]]
@@ -55,12 +52,10 @@ def rms_norm(*, epsilon: float = 1e-5, scale: bool = True, dtype: Any = np.float
     Args:
         epsilon: Added to the mean square.
         dtype: Dtype of the scale.
-
-    Returns:
-        A layer from (..., features) to (..., features), with the parameter ``scale`` (features,).
+    Returns: A layer from (..., features) to (..., features), with the parameter ``scale``
+        (features,).
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda layer, x: layer.apply(*layer.init(fg.random.key(0), x), x)[0])(
         ...     fg.nn.layers.rms_norm(), np.array([[3.0, 4.0]])
         ... )
@@ -91,13 +86,10 @@ def group_norm(
     """Every example normalised by groups of its features: `nn.group_norm`.
 
     Args: groups: Into how many groups the features are divided.
-
-    Returns:
-        A layer from (batch, ..., features) to (batch, ..., features), with parameters ``scale``
-        and ``bias`` (features,).
+    Returns: A layer from (batch, ..., features) to (batch, ..., features), with parameters
+        ``scale`` and ``bias`` (features,).
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda layer, x: layer.apply(*layer.init(fg.random.key(0), x), x)[0])(
         ...     fg.nn.layers.group_norm(2), np.array([[1.0, 3.0, 0.0, 8.0]])
         ... )
@@ -145,15 +137,11 @@ def batch_norm(
         scale: Whether there is a scale.
         bias: Whether there is a bias.
         dtype: Dtype of parameters and state.
-
-    Returns:
-        A layer from (batch, ..., features) to (batch, ..., features), with parameters ``scale``
-        and ``bias``, and a state of ``mean`` and ``variance`` (features,).
+    Returns: A layer from (batch, ..., features) to (batch, ..., features), with parameters
+        ``scale`` and ``bias``, and a state of ``mean`` and ``variance`` (features,).
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.nn import layers
-        >>> layer, x = layers.batch_norm(), np.array([[1.0], [3.0]])
+        >>> layer, x = fg.nn.layers.batch_norm(), np.array([[1.0], [3.0]])
         >>> params, state = layer.init(fg.random.key(0), x)
         >>> y, state = layer.apply(params, state, x, train=True)
         >>> print(y.ravel().round(3), state["mean"], state["variance"])

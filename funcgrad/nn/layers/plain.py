@@ -24,12 +24,7 @@ def activation(f: Callable[..., Any]) -> Layer:
 
     Args: f: A function, such as `nn.relu`.
     Returns: A layer without parameters.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.nn import layers
-        >>> print(layers.activation(np.tanh).apply((), (), 0.0)[0])
-        0.0
+    Example: print(fg.nn.layers.activation(np.tanh).apply((), (), 0.0)[0]) -> 0.0
     """
     return as_layer("layers.activation", f)
 
@@ -38,12 +33,7 @@ def flatten() -> Layer:
     """All axes after the first, the batch, as one.
 
     Returns: A layer from (batch, ...) to (batch, features).
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.nn import layers
-        >>> layers.flatten().apply((), (), np.ones((4, 5, 5, 2)))[0].shape
-        (4, 50)
+    Example: fg.nn.layers.flatten().apply((), (), np.ones((4, 5, 5, 2)))[0].shape -> (4, 50)
     """
 
     def flat(x: Array) -> Array:
@@ -66,12 +56,8 @@ def max_pool(
         strides: Distance of windows, by default 1.
         padding: ``"VALID"``, ``"SAME"``, an integer, or one integer or pair for every axis.
     Returns: A layer from (batch, ..., features) to (batch, ..., features).
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.nn import layers
-        >>> layers.max_pool((2, 2), strides=2).apply((), (), np.ones((4, 8, 8, 3)))[0].shape
-        (4, 4, 4, 3)
+    Example: fg.nn.layers.max_pool((2, 2), strides=2).apply((), (), np.ones((4, 8, 8, 3)))[0].shape
+        -> (4, 4, 4, 3)
     """
     name = f"layers.max_pool({window_shape})"
     return function_layer(
@@ -90,7 +76,6 @@ def min_pool(
         padding: ``"SAME"`` or ``"VALID"``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda layer, x: layer.apply(*layer.init(fg.random.key(0), x), x)[0])(
         ...     fg.nn.layers.min_pool((2,), (2,)), np.arange(4.0).reshape(1, 4, 1)
         ... )
@@ -119,7 +104,6 @@ def avg_pool(
     Returns: A layer from (batch, ..., features) to (batch, ..., features).
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> (lambda layer, x: layer.apply(*layer.init(fg.random.key(0), x), x)[0])(
         ...     fg.nn.layers.avg_pool((2,), (2,)), np.arange(4.0).reshape(1, 4, 1)
         ... )
@@ -140,9 +124,7 @@ def dropout(rate: float) -> Layer:
     Raises: ArgumentError: If the rate is no probability; on ``apply`` in training, without a key.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.nn import layers
-        >>> layer, x = layers.dropout(0.5), np.ones(4)
+        >>> layer, x = fg.nn.layers.dropout(0.5), np.ones(4)
         >>> print(layer.apply((), (), x)[0])
         [1. 1. 1. 1.]
         >>> print(layer.apply((), (), x, key=fg.random.key(1), train=True)[0])

@@ -52,16 +52,12 @@ def rnn_cell(
         kernel_init: Initial kernel.
         recurrent_init: Initial recurrent kernel, a square matrix.
         dtype: Dtype of the parameters.
-
-    Returns:
-        A cell with parameters ``kernel`` (inputs, features), ``recurrent_kernel`` (features,
+    Returns: A cell with parameters ``kernel`` (inputs, features), ``recurrent_kernel`` (features,
         features) and ``bias`` (features,), for `recurrent`. The bias is the sum of both biases
         of PyTorch's ``RNNCell``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.nn import layers
-        >>> cell, x = layers.rnn_cell(3), np.ones((5, 2), np.float32)
+        >>> cell, x = fg.nn.layers.rnn_cell(3), np.ones((5, 2), np.float32)
         >>> params, state = cell.init(fg.random.key(0), None, x)
         >>> (carry, y), state = cell.apply(params, state, None, x)
         >>> print(y.shape, y.dtype)
@@ -97,9 +93,7 @@ def lstm_cell(
     Args:
         features: Length of ``h``, the output, and of ``c``; the carry is the pair ``(h, c)``.
         forget_bias: Initial bias of the gate ``f``: with 1 a new cell remembers.
-
-    Returns:
-        A cell with parameters ``kernel`` (inputs, 4 features), ``recurrent_kernel`` (features,
+    Returns: A cell with parameters ``kernel`` (inputs, 4 features), ``recurrent_kernel`` (features,
         4 features) and ``bias`` (4 features,), for `recurrent`. Order of gates and formulas are
         those of PyTorch's ``LSTMCell``: ``kernel`` is ``weight_ih.T``, ``recurrent_kernel`` is
         ``weight_hh.T``, and ``bias`` is ``bias_ih + bias_hh``.
@@ -109,9 +103,7 @@ def lstm_cell(
         ICML 2015.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.nn import layers
-        >>> cell, x = layers.lstm_cell(3), np.ones((5, 2), np.float32)
+        >>> cell, x = fg.nn.layers.lstm_cell(3), np.ones((5, 2), np.float32)
         >>> params, state = cell.init(fg.random.key(0), None, x)
         >>> print(params["kernel"].shape, params["bias"][:6])
         (2, 12) [0. 0. 0. 1. 1. 1.]
@@ -147,9 +139,7 @@ def gru_cell(
     ``n = tanh(a_n + r * (b_n + recurrent_bias))`` and ``h = (1 - z) * n + z * h``.
 
     Args: features: Length of the carry ``h``, which is the output too.
-
-    Returns:
-        A cell with parameters ``kernel`` (inputs, 3 features), ``recurrent_kernel`` (features,
+    Returns: A cell with parameters ``kernel`` (inputs, 3 features), ``recurrent_kernel`` (features,
         3 features), ``bias`` (3 features,) and ``recurrent_bias`` (features,), for `recurrent`.
         Order of gates and formulas are those of PyTorch's ``GRUCell``, whose ``bias_hh`` is the sum
         of ``bias`` for ``r`` and ``z``, and ``recurrent_bias`` for ``n``.
@@ -158,9 +148,7 @@ def gru_cell(
         Cho and others, arXiv:1406.1078, with the reset after the product.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.nn import layers
-        >>> cell, x = layers.gru_cell(3), np.ones((5, 2), np.float32)
+        >>> cell, x = fg.nn.layers.gru_cell(3), np.ones((5, 2), np.float32)
         >>> params, state = cell.init(fg.random.key(0), None, x)
         >>> sorted(params)
         ['bias', 'kernel', 'recurrent_bias', 'recurrent_kernel']

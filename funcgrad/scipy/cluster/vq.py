@@ -30,12 +30,9 @@ def whiten(obs: Any, check_finite: bool | None = None) -> Any:
         obs: ``(m, n)``.
         check_finite: Accepted for SciPy's signature.
     Returns: ``(m, n)``; columns that do not vary are left as they are.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.cluster.vq.whiten(np.array([[1.0, 10.0], [3.0, 30.0]]))
-        array([[1., 1.],
-               [3., 3.]])
+    Example: fg.scipy.cluster.vq.whiten(np.array([[1.0, 10.0], [3.0, 30.0]]))
+        -> array([[1., 1.],
+                  [3., 3.]])
     """
     (x,) = floating("whiten", obs)
     deviation = fnp.std(x, axis=0)

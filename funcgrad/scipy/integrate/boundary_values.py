@@ -72,9 +72,7 @@ def solve_bvp(
         max_nodes: The most nodes.
         verbose: As SciPy's.
         bc_tol: Absolute tolerance of conditions; by default ``tol``.
-
-    Returns:
-        A result with SciPy's fields ``x``, ``y``, ``yp``, ``p``, ``sol``, ``rms_residuals``,
+    Returns: A result with SciPy's fields ``x``, ``y``, ``yp``, ``p``, ``sol``, ``rms_residuals``,
         ``niter``, ``status``, ``message`` and ``success``; and ``sparsity``, a
         `funcgrad.sparsity.Coloring` of the derivative of the collocation equations, where that is
         sparse.

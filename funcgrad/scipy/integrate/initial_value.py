@@ -86,7 +86,6 @@ class OdeSolution:
         direction: 1, or -1 if time runs backwards.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.integrate.solve_ivp(
         ...     lambda t, y: -y, (0.0, 1.0), np.ones(1), dense_output=True
         ... ).sol(0.5)
@@ -181,10 +180,8 @@ def solve_ivp(
             in reverse mode: it keeps no steps and is as exact as the tolerance, and has neither
             forward mode nor derivatives of ``sol`` and events; not for stiff equations, whose
             solutions explode there.
-
-    Returns:
-        A result with SciPy's fields. Under `jit`, where an integration failed, ``y`` is nan from
-        there on.
+    Returns: A result with SciPy's fields. Under `jit`, where an integration failed, ``y`` is nan
+        from there on.
 
     Raises:
         ArgumentError: If the method is not known, values that must be known are traced, or

@@ -254,7 +254,6 @@ def tplquad(
     Returns: The integral and an estimate of its error.
 
     Example:
-        >>> import funcgrad as fg
         >>> fg.scipy.integrate.tplquad(lambda z, y, x: 1.0, 0.0, 1.0, 0.0, lambda x: x, 0.0, 2.0)[0]
         np.float64(1.0000000000000002)
     """

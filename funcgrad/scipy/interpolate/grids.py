@@ -364,7 +364,6 @@ def interpn(
     Returns: The values.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.interpolate.interpn(
         ...     (np.arange(3.0),), np.array([0.0, 1.0, 4.0]), np.array([[1.5]])
         ... )

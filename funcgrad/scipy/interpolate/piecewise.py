@@ -464,7 +464,6 @@ def pchip_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> 
     Returns: Values, or a list of them.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.interpolate.pchip_interpolate(
         ...     np.arange(3.0), np.array([0.0, 1.0, 4.0]), np.array([0.5, 1.5])
         ... )

@@ -208,7 +208,6 @@ def barycentric_interpolate(
     Returns: Values, or an array of them.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.interpolate.barycentric_interpolate(
         ...     np.arange(3.0), np.array([0.0, 1.0, 4.0]), np.array([0.5, 1.5])
         ... )
@@ -229,7 +228,6 @@ def krogh_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> 
     Returns: Values, or an array of them.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.interpolate.krogh_interpolate(
         ...     np.arange(3.0), np.array([0.0, 1.0, 4.0]), np.array([0.5, 1.5])
         ... )

@@ -52,7 +52,6 @@ def eig(
     Raises: ArgumentError: For homogeneous eigenvalues: `qz` has them on its diagonals.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> w, v = fg.scipy.linalg.eig(np.diag([2.0, 6.0]), np.diag([1.0, 2.0]))
         >>> print(w.real)
         [2. 3.]
@@ -145,7 +144,6 @@ def eigh(
     Returns: Eigenvalues and eigenvectors (columns).
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> a, b = np.diag([2.0, 6.0]), np.diag([1.0, 2.0])
         >>> print(fg.scipy.linalg.eigh(a, b, eigvals_only=True))
         [2. 3.]

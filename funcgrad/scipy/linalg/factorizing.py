@@ -51,12 +51,9 @@ def cholesky(
         overwrite_a: Without effect.
         check_finite: Without effect.
     Returns: The factors.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]])))
-        [[2. 1.]
-         [0. 2.]]
+    Example: print(fg.scipy.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]])))
+        -> [[2. 1.]
+            [0. 2.]]
     """
     return linalg.cholesky(a, upper=not lower)
 
@@ -66,11 +63,9 @@ def cho_factor(
 ) -> tuple[Any, bool]:
     """The Cholesky factor for `cho_solve`, and which one it is.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> np.triu(fg.scipy.linalg.cho_factor(np.array([[4.0, 2.0], [2.0, 5.0]]))[0])
-        array([[2., 1.],
-               [0., 2.]])
+    Example: np.triu(fg.scipy.linalg.cho_factor(np.array([[4.0, 2.0], [2.0, 5.0]]))[0])
+        -> array([[2., 1.],
+                  [0., 2.]])
     """
     return cholesky(a, lower), lower
 
@@ -79,13 +74,10 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     """Factors of matrices with rows exchanged, ``P a = L U``, for `lu_solve`.
 
     Args: a: Matrices, ``(..., m, n)``.
-
-    Returns:
-        ``L`` (below the diagonal) and ``U`` in one matrix, and the exchanges of rows (int32): row
-        ``i`` with row ``pivots[i]``.
+    Returns: ``L`` (below the diagonal) and ``U`` in one matrix, and the exchanges of rows (int32):
+        row ``i`` with row ``pivots[i]``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> lu, pivots = fg.scipy.linalg.lu_factor(np.array([[1.0, 2.0], [2.0, 2.0]]))
         >>> print(lu, pivots)
         [[2.  2. ]
@@ -115,7 +107,6 @@ def lu(
     Returns: The factors.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> p, l, u = fg.scipy.linalg.lu(np.array([[1.0, 2.0], [2.0, 2.0]]))
         >>> print(p @ l @ u)
         [[1. 2.]
@@ -154,15 +145,11 @@ def ldl(
         hermitian: Whether complex matrices are Hermitian; else symmetric.
         overwrite_a: Without effect.
         check_finite: Without effect.
-
-    Returns:
-        ``L``, ``D`` and the rows (int32) that make ``L`` triangular. Derivatives keep the blocks.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.ldl(np.array([[2.0, 1.0], [1.0, 3.0]]))[1]
-        array([[2. , 0. ],
-               [0. , 2.5]])
+    Returns: ``L``, ``D`` and the rows (int32) that make ``L`` triangular. Derivatives keep the
+        blocks.
+    Example: fg.scipy.linalg.ldl(np.array([[2.0, 1.0], [1.0, 3.0]]))[1]
+        -> array([[2. , 0. ],
+                  [0. , 2.5]])
     """
     factor, d, order = Ldl(bool(lower), bool(hermitian)).bind(operands.square(A, "ldl"))
     return factor, d, order
@@ -196,7 +183,6 @@ def qr(
     Raises: ArgumentError: For another mode.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> q, r = fg.scipy.linalg.qr(np.array([[3.0], [4.0]]), mode="economic")
         >>> print(q @ r)
         [[3.]
@@ -229,12 +215,9 @@ def rq(
     As `scipy.linalg.rq`: ``a = R Q``, with modes "full", "economic" and "r".
 
     Args: mode: ``"full"``, ``"r"`` or ``"economic"``: what is returned.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> np.abs(fg.scipy.linalg.rq(np.array([[3.0, 1.0], [4.0, 2.0]]))[0])
-        array([[0.4472136 , 3.13049517],
-               [0.        , 4.47213595]])
+    Example: np.abs(fg.scipy.linalg.rq(np.array([[3.0, 1.0], [4.0, 2.0]]))[0])
+        -> array([[0.4472136 , 3.13049517],
+                  [0.        , 4.47213595]])
     """
     operands.choice("rq", "mode", mode, ("full", "economic", "r"))
     x = linalg.matrix(a, "rq")
@@ -266,12 +249,9 @@ def qr_multiply(
         conjugate: Whether to multiply by the conjugate of Q.
         overwrite_a: Without effect: arguments are never changed.
         overwrite_c: Without effect: arguments are never changed.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> np.abs(fg.scipy.linalg.qr_multiply(np.array([[3.0, 1.0], [4.0, 2.0]]), np.eye(2))[1])
-        array([[5. , 2.2],
-               [0. , 0.4]])
+    Example: np.abs(fg.scipy.linalg.qr_multiply(np.array([[3.0, 1.0], [4.0, 2.0]]), np.eye(2))[1])
+        -> array([[5. , 2.2],
+                  [0. , 0.4]])
     """
     operands.choice("qr_multiply", "mode", mode, ("left", "right"))
     a, c = linalg.floating(a, c, function="qr_multiply")
@@ -340,12 +320,9 @@ def polar(
         eps: See there.
         max_iterations: See there.
     Returns: ``u``, with orthonormal rows or columns, and ``p``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.polar(np.array([[0.0, -2.0], [2.0, 0.0]]))[1])
-        [[2. 0.]
-         [0. 2.]]
+    Example: print(fg.scipy.linalg.polar(np.array([[0.0, -2.0], [2.0, 0.0]]))[1])
+        -> [[2. 0.]
+            [0. 2.]]
     """
     operands.choice("polar", "side", side, ("right", "left"))
     w, values, vh = linalg.svd(linalg.matrix(a, "polar"), full_matrices=False)
@@ -384,7 +361,6 @@ def schur(
     Returns: ``T`` and ``Z``, and with ``sort`` how many eigenvalues came first.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> a = np.array([[1.0, 2.0], [0.0, 3.0]])
         >>> t, z = fg.scipy.linalg.schur(a)
         >>> print(t)
@@ -406,12 +382,9 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
         T: Real Schur form, block upper triangular, ``(..., n, n)``.
         Z: Unitary matrix of the decomposition; leading axes broadcast.
         check_finite: Without effect.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.rsf2csf(np.array([[1.0, 2.0], [0.0, 3.0]]), np.eye(2))[0]
-        array([[1.+0.j, 2.+0.j],
-               [0.+0.j, 3.+0.j]])
+    Example: fg.scipy.linalg.rsf2csf(np.array([[1.0, 2.0], [0.0, 3.0]]), np.eye(2))[0]
+        -> array([[1.+0.j, 2.+0.j],
+                  [0.+0.j, 3.+0.j]])
     """
     t, z = operands.matrices("rsf2csf", T, Z)
     operands.check_equal_shapes("rsf2csf", t, z)
@@ -467,7 +440,6 @@ def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
         v: Eigenvectors, as columns.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.linalg.cdf2rdf(
         ...     np.array([1.0 + 2.0j, 1.0 - 2.0j]), np.array([[1.0, 1.0], [1.0j, -1.0j]])
         ... )[0]
@@ -509,12 +481,9 @@ def hessenberg(
         a: Matrices, ``(..., n, n)``.
         calc_q: Whether ``Q`` is returned as well.
     Returns: ``H``, or ``H`` and ``Q``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.hessenberg(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([[2., 1.],
-               [1., 3.]])
+    Example: fg.scipy.linalg.hessenberg(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([[2., 1.],
+                  [1., 3.]])
     """
     h, q = Hessenberg().bind(operands.square(a, "hessenberg"))
     return (h, q) if calc_q else h
@@ -550,12 +519,9 @@ def qz(
         B: Second matrix.
         output: ``"real"`` or ``"complex"``.
         sort: Which eigenvalues come first: a name as ``"lhp"``, or a function of them.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> np.abs(fg.scipy.linalg.qz(np.diag([1.0, 2.0]), np.eye(2))[0])
-        array([[1., 0.],
-               [0., 2.]])
+    Example: np.abs(fg.scipy.linalg.qz(np.diag([1.0, 2.0]), np.eye(2))[0])
+        -> array([[1., 0.],
+                  [0., 2.]])
     """
     if sort is not None:
         raise ArgumentError("qz: sort must be None; ordqz sorts eigenvalues.")
@@ -611,12 +577,9 @@ def cossin(
         compute_u: Accepted without effect: both factors are computed.
         compute_vh: Likewise.
     Returns: ``U``, ``C`` and ``V^H``, or ``(U1, U2)``, angles and ``(V1^H, V2^H)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> np.abs(fg.scipy.linalg.cossin(np.array([[0.6, -0.8], [0.8, 0.6]]), 1, 1)[1])
-        array([[0.6, 0.8],
-               [0.8, 0.6]])
+    Example: np.abs(fg.scipy.linalg.cossin(np.array([[0.6, -0.8], [0.8, 0.6]]), 1, 1)[1])
+        -> array([[0.6, 0.8],
+                  [0.8, 0.6]])
     """
     if p is None and q is None and isinstance(X, list | tuple):
         first = linalg.matrix(X[0], "cossin")
@@ -657,12 +620,9 @@ def matrix_balance(
         separate: Whether the scales and the order (int32) are returned in place of ``T``.
         overwrite_a: Without effect.
     Returns: ``B`` and ``T``, or ``B`` and the pair.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.matrix_balance(np.array([[1.0, 100.0], [0.01, 1.0]]))[0]
-        array([[1.    , 1.5625],
-               [0.64  , 1.    ]])
+    Example: fg.scipy.linalg.matrix_balance(np.array([[1.0, 100.0], [0.01, 1.0]]))[0]
+        -> array([[1.    , 1.5625],
+                  [0.64  , 1.    ]])
     """
     a = operands.square(A, "matrix_balance")
     scales, order = Balance(bool(permute), bool(scale)).bind(a)

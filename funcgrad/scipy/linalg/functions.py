@@ -61,7 +61,6 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     Raises: LinAlgError: If the matrices are not square.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> a = np.array([[0.0, 1.0], [0.0, 0.0]])
         >>> print(fg.scipy.linalg.expm(a))
         [[1. 1.]
@@ -213,11 +212,9 @@ def logm(A: Any) -> Any:
 
     As `scipy.linalg.logm`: the principal logarithm of matrices, complex for real ones too.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.logm(np.eye(2)).real)
-        [[0. 0.]
-         [0. 0.]]
+    Example: print(fg.scipy.linalg.logm(np.eye(2)).real)
+        -> [[0. 0.]
+            [0. 0.]]
     """
     return MatrixFunction("logm").bind(as_complex(square(A, "logm")))
 
@@ -233,7 +230,6 @@ def sqrtm(A: Any, *, blocksize: Any = None) -> Any:
     Returns: The roots.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> root = lambda a: fg.scipy.linalg.sqrtm(a).real
         >>> print(root(4 * np.eye(2)))
         [[2. 0.]
@@ -255,12 +251,9 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:
         t: The exponent, a known number.
     Returns: The powers.
     Raises: ArgumentError: If ``t`` is traced.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.fractional_matrix_power(np.diag([4.0, 9.0]), 0.5)
-        array([[2.+0.j, 0.+0.j],
-               [0.+0.j, 3.+0.j]])
+    Example: fg.scipy.linalg.fractional_matrix_power(np.diag([4.0, 9.0]), 0.5)
+        -> array([[2.+0.j, 0.+0.j],
+                  [0.+0.j, 3.+0.j]])
     """
     if is_traced(t) or np.ndim(t):
         raise ArgumentError(
@@ -278,11 +271,9 @@ def signm(A: Any) -> Any:
 
     As `scipy.linalg.signm`: eigenvalues become 1 or -1 by the sign of their real parts.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.signm(np.array([[2.0, 1.0], [1.0, 3.0]])).round(6)
-        array([[1., 0.],
-               [0., 1.]])
+    Example: fg.scipy.linalg.signm(np.array([[2.0, 1.0], [1.0, 3.0]])).round(6)
+        -> array([[1., 0.],
+                  [0., 1.]])
     """
     return Signm().bind(square(A, "signm"))
 
@@ -298,11 +289,9 @@ def cosm(A: Any) -> Any:
 
     As `scipy.linalg.cosm`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.cosm(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([[-0.10978369, -0.48135511],
-               [-0.48135511, -0.5911388 ]])
+    Example: fg.scipy.linalg.cosm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([[-0.10978369, -0.48135511],
+                  [-0.48135511, -0.5911388 ]])
     """
     a = square(A, "cosm")
     if is_complex_value(a):
@@ -315,11 +304,9 @@ def sinm(A: Any) -> Any:
 
     As `scipy.linalg.sinm`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.sinm(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([[ 0.58398492, -0.64436512],
-               [-0.64436512, -0.0603802 ]])
+    Example: fg.scipy.linalg.sinm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([[ 0.58398492, -0.64436512],
+                  [-0.64436512, -0.0603802 ]])
     """
     a = square(A, "sinm")
     if is_complex_value(a):
@@ -332,11 +319,9 @@ def tanm(A: Any) -> Any:
 
     As `scipy.linalg.tanm`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.tanm(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([[ 3.9290383 , -2.10931434],
-               [-2.10931434,  1.81972396]])
+    Example: fg.scipy.linalg.tanm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([[ 3.9290383 , -2.10931434],
+                  [-2.10931434,  1.81972396]])
     """
     return linalg.solve(cosm(A), sinm(A))
 
@@ -346,11 +331,9 @@ def coshm(A: Any) -> Any:
 
     As `scipy.linalg.coshm`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.coshm(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([[ 6.68530531,  7.39182823],
-               [ 7.39182823, 14.07713354]])
+    Example: fg.scipy.linalg.coshm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([[ 6.68530531,  7.39182823],
+                  [ 7.39182823, 14.07713354]])
     """
     return _of_both(square(A, "coshm"), 1, 1)
 
@@ -360,11 +343,9 @@ def sinhm(A: Any) -> Any:
 
     As `scipy.linalg.sinhm`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.sinhm(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([[ 6.49620179,  7.49211545],
-               [ 7.49211545, 13.98831724]])
+    Example: fg.scipy.linalg.sinhm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([[ 6.49620179,  7.49211545],
+                  [ 7.49211545, 13.98831724]])
     """
     return _of_both(square(A, "sinhm"), -1, 1)
 
@@ -374,11 +355,9 @@ def tanhm(A: Any) -> Any:
 
     As `scipy.linalg.tanhm`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.tanhm(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([[0.91377574, 0.05240002],
-               [0.05240002, 0.96617576]])
+    Example: fg.scipy.linalg.tanhm(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([[0.91377574, 0.05240002],
+                  [0.05240002, 0.96617576]])
     """
     return linalg.solve(coshm(A), sinhm(A))
 
@@ -395,16 +374,11 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
         A: Matrices, ``(..., n, n)``.
         func: Function of complex numbers, which is called with arrays of them.
         disp: Whether the result alone is returned.
-
-    Returns:
-        The function of the matrices; if not ``disp`` also an estimate of its relative error: the
-        rounding error times the condition of the basis.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.funm(np.diag([1.0, 3.0]), lambda x: x * x).real)
-        [[1. 0.]
-         [0. 9.]]
+    Returns: The function of the matrices; if not ``disp`` also an estimate of its relative error:
+        the rounding error times the condition of the basis.
+    Example: print(fg.scipy.linalg.funm(np.diag([1.0, 3.0]), lambda x: x * x).real)
+        -> [[1. 0.]
+            [0. 9.]]
     """
 
     @custom_jvp

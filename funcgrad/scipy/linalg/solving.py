@@ -89,7 +89,6 @@ def solve_triangular(
         ShapeError: If ``a`` is not square or ``b`` does not fit.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> a = np.array([[2.0, 0.0], [1.0, 1.0]])
         >>> print(fg.scipy.linalg.solve_triangular(a, np.array([2.0, 3.0]), lower=True))
         [1. 2.]
@@ -112,7 +111,6 @@ def cho_solve(
     Returns: The solutions, of the shape of ``b``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> factor = fg.scipy.linalg.cho_factor(np.diag([4.0, 1.0]))
         >>> print(fg.scipy.linalg.cho_solve(factor, np.array([4.0, 3.0])))
         [1. 3.]
@@ -141,7 +139,6 @@ def lu_solve(
     Raises: ArgumentError: If ``trans`` is none of these.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> factors = fg.scipy.linalg.lu_factor(np.array([[1.0, 2.0], [2.0, 2.0]]))
         >>> print(fg.scipy.linalg.lu_solve(factors, np.array([3.0, 4.0])))
         [1. 1.]
@@ -237,7 +234,6 @@ def solve_banded(
     Returns: The solutions, of the shape of ``b``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> ab = np.array([[0.0, 1.0], [2.0, 2.0]])
         >>> print(fg.scipy.linalg.solve_banded((0, 1), ab, np.array([4.0, 2.0])))
         [1.5 1. ]
@@ -296,12 +292,9 @@ def cholesky_banded(
         lower: Whether the diagonals are those below the main one.
         check_finite: Without effect.
     Returns: The factors, in the same form.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.cholesky_banded(np.array([[0.0, 2.0], [4.0, 5.0]]))
-        array([[0., 1.],
-               [2., 2.]])
+    Example: fg.scipy.linalg.cholesky_banded(np.array([[0.0, 2.0], [4.0, 5.0]]))
+        -> array([[0., 1.],
+                  [2., 2.]])
     """
     return banded.BandedCholesky(bool(lower)).bind(linalg.matrix(ab, "cholesky_banded"))
 
@@ -317,7 +310,6 @@ def cho_solve_banded(
     Returns: The solutions, of the shape of ``b``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.linalg.cho_solve_banded(
         ...     (fg.scipy.linalg.cholesky_banded(np.array([[0.0, 1.0], [2.0, 3.0]])), False),
         ...     np.array([1.0, 2.0]),
@@ -469,7 +461,6 @@ def solve_sylvester(a: Any, b: Any, q: Any, *, method: str = "schur", tol: float
     Returns: The solutions, ``(..., m, n)``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> one = np.eye(1)
         >>> print(fg.scipy.linalg.solve_sylvester(one, 2 * one, 6 * one))
         [[2.]]
@@ -484,12 +475,9 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     As `scipy.linalg.solve_continuous_lyapunov`: ``x`` with ``a x + x a^H = q``.
 
     Args: q: The matrix on the right-hand side, ``(n, n)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.solve_continuous_lyapunov(-np.eye(2), -np.eye(2))
-        array([[0.5, 0. ],
-               [0. , 0.5]])
+    Example: fg.scipy.linalg.solve_continuous_lyapunov(-np.eye(2), -np.eye(2))
+        -> array([[0.5, 0. ],
+                  [0. , 0.5]])
     """
     a, q = operands.matrices("solve_continuous_lyapunov", a, q)
     return Sylvester().bind(a, adjoint(a), q)
@@ -510,12 +498,9 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
             equation, if ``a`` has not the eigenvalue -1. By default the first for less than ten
             rows.
     Returns: The solutions.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.solve_discrete_lyapunov(0.5 * np.eye(2), np.eye(2))
-        array([[1.33333333, 0.        ],
-               [0.        , 1.33333333]])
+    Example: fg.scipy.linalg.solve_discrete_lyapunov(0.5 * np.eye(2), np.eye(2))
+        -> array([[1.33333333, 0.        ],
+                  [0.        , 1.33333333]])
     """
     operands.choice("solve_discrete_lyapunov", "method", method, (None, "direct", "bilinear"))
     a, q = operands.matrices("solve_discrete_lyapunov", a, q)
@@ -551,7 +536,6 @@ def solve_continuous_are(
     Raises: LinAlgError: If there is no stabilising solution.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> one = np.eye(1)
         >>> print(fg.scipy.linalg.solve_continuous_are(0 * one, one, one, one))
         [[1.]]

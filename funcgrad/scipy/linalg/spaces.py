@@ -82,12 +82,9 @@ def pinv(
         return_rank: Whether the rank is returned as well.
         check_finite: Without effect.
     Returns: The inverses, ``(..., n, m)``, and if asked for the ranks.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.pinv(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([[ 0.6, -0.2],
-               [-0.2,  0.4]])
+    Example: fg.scipy.linalg.pinv(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([[ 0.6, -0.2],
+                  [-0.2,  0.4]])
     """
     x = linalg.matrix(a, "pinv")
     atol, rtol = _tolerances(x, atol, rtol, "pinv")
@@ -108,12 +105,9 @@ def pinvh(
     As `scipy.linalg.pinvh`: `pinv` of Hermitian matrices, of which one triangle is read.
 
     Args: return_rank: Whether to return the rank, too.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.pinvh(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([[ 0.6, -0.2],
-               [-0.2,  0.4]])
+    Example: fg.scipy.linalg.pinvh(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([[ 0.6, -0.2],
+                  [-0.2,  0.4]])
     """
     x = operands.square(a, "pinvh")
     whole = hermitian_of_lower(x if lower else adjoint(x))
@@ -157,12 +151,9 @@ def null_space(
         A: A matrix, ``(m, n)``.
         rcond: Singular values up to this part of the largest count as zero.
     Returns: The columns, ``(n, k)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(abs(fg.scipy.linalg.null_space(np.array([[1.0, 0.0]]))))
-        [[0.]
-         [1.]]
+    Example: print(abs(fg.scipy.linalg.null_space(np.array([[1.0, 0.0]]))))
+        -> [[0.]
+            [1.]]
     """
     x = linalg.matrix(A, "null_space")
     rank = _known_rank(x, rcond, "null_space")
@@ -175,12 +166,9 @@ def orth(A: Any, rcond: float | None = None) -> Any:
     As `scipy.linalg.orth`: orthonormal columns that span those of ``A``, of known rank.
 
     Args: rcond: Singular values below this multiple of the greatest count as zero.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> np.abs(fg.scipy.linalg.orth(np.array([[3.0, 3.0], [4.0, 4.0]])))
-        array([[0.6],
-               [0.8]])
+    Example: np.abs(fg.scipy.linalg.orth(np.array([[3.0, 3.0], [4.0, 4.0]])))
+        -> array([[0.6],
+                  [0.8]])
     """
     x = linalg.matrix(A, "orth")
     rank = _known_rank(x, rcond, "orth")
@@ -230,7 +218,6 @@ def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[An
     Returns: ``R``, and the sum of the singular values of ``A^H B``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.linalg.orthogonal_procrustes(np.eye(2), np.array([[0.0, 1.0], [-1.0, 0.0]]))[0]
         array([[ 0.,  1.],
                [-1.,  0.]])
@@ -260,13 +247,10 @@ def lstsq(
         a: Matrices, ``(..., m, n)``.
         b: A vector ``(m,)`` or matrices ``(..., m, k)``.
         cond: Singular values up to this part of the largest count as zero.
-
-    Returns:
-        Solution; sums of squared residuals (empty if ``m <= n``, or if the rank is known to be
+    Returns: Solution; sums of squared residuals (empty if ``m <= n``, or if the rank is known to be
         deficient); rank; singular values.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.linalg.lstsq(
         ...     np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([1.0, 3.0, 5.0])
         ... )[0]
@@ -313,12 +297,9 @@ def inv(
             triangle is read.
         lower: Which triangle.
     Returns: The inverses.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.inv(np.array([[2.0, 1.0], [1.0, 3.0]]))
-        array([[ 0.6, -0.2],
-               [-0.2,  0.4]])
+    Example: fg.scipy.linalg.inv(np.array([[2.0, 1.0], [1.0, 3.0]]))
+        -> array([[ 0.6, -0.2],
+                  [-0.2,  0.4]])
     """
     if assume_a is None:
         return linalg.inv(a)

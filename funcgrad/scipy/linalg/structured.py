@@ -32,12 +32,9 @@ def block_diag(*arrs: Any) -> Any:
 
     Args: *arrs: Matrices; vectors are rows, scalars are 1 by 1. Leading axes count matrices.
     Returns: The matrix, or a stack of them.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.block_diag(np.ones((1, 2)), 3.0))
-        [[1. 1. 0.]
-         [0. 0. 3.]]
+    Example: print(fg.scipy.linalg.block_diag(np.ones((1, 2)), 3.0))
+        -> [[1. 1. 0.]
+            [0. 0. 3.]]
     """
     blocks = [shaping.atleast_2d(a) for a in arrs or ([[]],)]
     blocks = stacked(blocks, [2] * len(blocks))
@@ -59,13 +56,10 @@ def toeplitz(c: Any, r: Any = None) -> Any:
         r: First row, ``(..., n)``, of which the first element is not read; ``conj(c)`` by default.
             Leading axes broadcast with those of ``c``.
     Returns: The matrices, ``(..., m, n)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.toeplitz(np.array([1, 2, 3])))
-        [[1 2 3]
-         [2 1 2]
-         [3 2 1]]
+    Example: print(fg.scipy.linalg.toeplitz(np.array([1, 2, 3])))
+        -> [[1 2 3]
+            [2 1 2]
+            [3 2 1]]
     """
     columns = _vector(c, "toeplitz")
     rows = elementwise.conj(columns) if r is None else _vector(r, "toeplitz")
@@ -82,12 +76,9 @@ def hankel(c: Any, r: Any = None) -> Any:
         c: First column, ``(..., m)``.
         r: Last row, ``(..., n)``, of which the first element is not read; zeros by default.
     Returns: The matrices, ``(..., m, n)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.hankel(np.array([1, 2]), np.array([0, 3, 4])))
-        [[1 2 3]
-         [2 3 4]]
+    Example: print(fg.scipy.linalg.hankel(np.array([1, 2]), np.array([0, 3, 4])))
+        -> [[1 2 3]
+            [2 3 4]]
     """
     columns = _vector(c, "hankel")
     rows = columns * 0 if r is None else _vector(r, "hankel")
@@ -102,13 +93,10 @@ def circulant(c: Any) -> Any:
 
     Args: c: First column, ``(..., n)``.
     Returns: The matrices, ``(..., n, n)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.circulant(np.array([1, 2, 3])))
-        [[1 3 2]
-         [2 1 3]
-         [3 2 1]]
+    Example: print(fg.scipy.linalg.circulant(np.array([1, 2, 3])))
+        -> [[1 3 2]
+            [2 1 3]
+            [3 2 1]]
     """
     column = _vector(c, "circulant")
     n = shape_of(column)[-1]
@@ -126,12 +114,9 @@ def companion(a: Any) -> Any:
 
     Args: a: Coefficients, ``(..., n)``, of the highest power first, which is not zero.
     Returns: The matrices, ``(..., n - 1, n - 1)``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.companion(np.array([1.0, -3.0, 2.0])))
-        [[ 3. -2.]
-         [ 1.  0.]]
+    Example: print(fg.scipy.linalg.companion(np.array([1.0, -3.0, 2.0])))
+        -> [[ 3. -2.]
+            [ 1.  0.]]
     """
     (a,) = linalg.floating(_vector(a, "companion"), function="companion")
     n = shape_of(a)[-1]
@@ -151,12 +136,10 @@ def fiedler(a: Any) -> Any:
 
     As `scipy.linalg.fiedler`: the distances of all pairs, ``|a_i - a_j|``.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.fiedler(np.array([1.0, 2.0, 3.0]))
-        array([[0., 1., 2.],
-               [1., 0., 1.],
-               [2., 1., 0.]])
+    Example: fg.scipy.linalg.fiedler(np.array([1.0, 2.0, 3.0]))
+        -> array([[0., 1., 2.],
+                  [1., 0., 1.],
+                  [2., 1., 0.]])
     """
     a = _vector(a, "fiedler")
     return elementwise.abs(a[..., :, None] - a[..., None, :])
@@ -167,11 +150,9 @@ def fiedler_companion(a: Any) -> Any:
 
     As `scipy.linalg.fiedler_companion`: a band with the eigenvalues of `companion`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.fiedler_companion(np.array([1.0, 2.0, 3.0]))
-        array([[-2., -3.],
-               [ 1.,  0.]])
+    Example: fg.scipy.linalg.fiedler_companion(np.array([1.0, 2.0, 3.0]))
+        -> array([[-2., -3.],
+                  [ 1.,  0.]])
     """
     (a,) = linalg.floating(_vector(a, "fiedler_companion"), function="fiedler_companion")
     n = shape_of(a)[-1] - 1
@@ -200,13 +181,10 @@ def leslie(f: Any, s: Any) -> Any:
     As `scipy.linalg.leslie`: fecundities in the first row, survivals below the diagonal.
 
     Args: f: Rates of birth.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.leslie(np.array([0.1, 2.0, 1.0]), np.array([0.2, 0.8]))
-        array([[0.1, 2. , 1. ],
-               [0.2, 0. , 0. ],
-               [0. , 0.8, 0. ]])
+    Example: fg.scipy.linalg.leslie(np.array([0.1, 2.0, 1.0]), np.array([0.2, 0.8]))
+        -> array([[0.1, 2. , 1. ],
+                  [0.2, 0. , 0. ],
+                  [0. , 0.8, 0. ]])
     """
     f, s = (strong(x) for x in promote(_vector(f, "leslie"), _vector(s, "leslie")))
     n = shape_of(f)[-1]
@@ -228,13 +206,10 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
         n: Number of columns.
         mode: "full", "same" or "valid".
     Returns: The matrices.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.scipy.linalg.convolution_matrix(np.array([1, 2]), 2))
-        [[1 0]
-         [2 1]
-         [0 2]]
+    Example: print(fg.scipy.linalg.convolution_matrix(np.array([1, 2]), 2))
+        -> [[1 0]
+            [2 1]
+            [0 2]]
     """
     choice("convolution_matrix", "mode", mode, ("full", "valid", "same"))
     a = _vector(a, "convolution_matrix")
@@ -255,14 +230,11 @@ def khatri_rao(a: Any, b: Any) -> Any:
     As `scipy.linalg.khatri_rao`: column-wise Kronecker products.
 
     Args: b: Second matrix, for example of a generalised eigenvalue problem.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.khatri_rao(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[1., 0.],
-               [3., 0.],
-               [0., 2.],
-               [0., 4.]])
+    Example: fg.scipy.linalg.khatri_rao(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
+        -> array([[1., 0.],
+                  [3., 0.],
+                  [0., 2.],
+                  [0., 4.]])
     """
     a, b = (strong(x) for x in promote(as_value(a, "khatri_rao"), as_value(b, "khatri_rao")))
     if len(shape_of(a)) < 2 or len(shape_of(b)) < 2 or shape_of(a)[-1] != shape_of(b)[-1]:
@@ -283,12 +255,9 @@ def diagsvd(s: Any, M: int, N: int) -> Any:
     Args:
         M: Number of rows.
         N: Number of columns.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.linalg.diagsvd(np.array([3.0, 1.0]), 2, 3)
-        array([[3., 0., 0.],
-               [0., 1., 0.]])
+    Example: fg.scipy.linalg.diagsvd(np.array([3.0, 1.0]), 2, 3)
+        -> array([[3., 0., 0.],
+                  [0., 1., 0.]])
     """
     s = _vector(s, "diagsvd")
     if shape_of(s)[-1] != min(M, N):
@@ -309,12 +278,9 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
         n: Number of rows.
         scale: ``None``, ``"sqrtn"`` or ``"n"``: by what to divide.
         dtype: Dtype of the matrix, ``complex128`` by default.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.scipy.linalg.dft(2).real
-        array([[ 1.,  1.],
-               [ 1., -1.]])
+    Example: fg.scipy.linalg.dft(2).real
+        -> array([[ 1.,  1.],
+                  [ 1., -1.]])
     """
     refuse_traced("dft", n)
     found = load("scipy.linalg").dft(n, scale)

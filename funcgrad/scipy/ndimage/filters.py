@@ -129,12 +129,8 @@ def correlate1d(
         ArgumentError: If the mode or the origin is impossible, or ``cval`` is complex and ``input``
             is not.
         ShapeError: If weights are no vector.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import ndimage
-        >>> print(ndimage.correlate1d(np.array([1.0, 2.0, 4.0]), [1.0, 0.0, -1.0]))
-        [-1. -3. -2.]
+    Example: print(fg.scipy.ndimage.correlate1d(np.array([1.0, 2.0, 4.0]), [1.0, 0.0, -1.0]))
+        -> [-1. -3. -2.]
     """
     axes = [line_axis(as_value(input, "correlate1d"), axis, "correlate1d")]
     return _sums("correlate1d", input, weights, axes, output, [mode], cval, [origin], False)
@@ -276,12 +272,8 @@ def gaussian_filter1d(
         radius: Where it ends instead.
     Returns: An array like ``input``.
     Raises: ArgumentError: If ``order`` or ``radius`` is negative.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import ndimage
-        >>> print(np.round(ndimage.gaussian_filter1d(np.eye(1, 5, 2)[0], 1.0), 3))
-        [0.058 0.242 0.399 0.242 0.058]
+    Example: print(np.round(fg.scipy.ndimage.gaussian_filter1d(np.eye(1, 5, 2)[0], 1.0), 3))
+        -> [0.058 0.242 0.399 0.242 0.058]
     """
     reach = int(truncate * float(sigma) + 0.5) if radius is None else int(radius)
     if reach < 0 or order < 0:
@@ -318,14 +310,10 @@ def gaussian_filter(
         radius: Where they end instead, likewise.
         axes: Axes to go along, all by default.
     Returns: An array like ``input``.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import ndimage
-        >>> print(np.round(ndimage.gaussian_filter(np.eye(3), 0.5), 3))
-        [[0.809 0.179 0.012]
-         [0.179 0.641 0.179]
-         [0.012 0.179 0.809]]
+    Example: print(np.round(fg.scipy.ndimage.gaussian_filter(np.eye(3), 0.5), 3))
+        -> [[0.809 0.179 0.012]
+            [0.179 0.641 0.179]
+            [0.012 0.179 0.809]]
     """
     name = "gaussian_filter"
     x, dtype = summand(name, input, output)
@@ -384,7 +372,6 @@ def uniform_filter(
     Returns: An array like ``input``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.ndimage.uniform_filter(
         ...     np.array([[1.0, 2.0, 3.0], [4.0, 9.0, 6.0], [7.0, 8.0, 5.0]]), size=3
         ... )
@@ -427,12 +414,10 @@ def prewitt(
 
     As `scipy.ndimage.prewitt`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.prewitt(np.array([[1.0, 2.0, 3.0], [4.0, 9.0, 6.0], [7.0, 8.0, 5.0]]))
-        array([[ 7.,  6., -1.],
-               [ 7.,  2., -5.],
-               [ 7., -2., -9.]])
+    Example: fg.scipy.ndimage.prewitt(np.array([[1.0, 2.0, 3.0], [4.0, 9.0, 6.0], [7.0, 8.0, 5.0]]))
+        -> array([[ 7.,  6., -1.],
+                  [ 7.,  2., -5.],
+                  [ 7., -2., -9.]])
     """
     return _difference("prewitt", [1.0, 1.0, 1.0], input, axis, output, mode, cval)
 
@@ -451,12 +436,7 @@ def sobel(
         mode: As in `correlate1d`; one, or one for each axis.
         cval: What stands beyond the ends in mode "constant".
     Returns: An array like ``input``.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import ndimage
-        >>> print(ndimage.sobel(np.array([1.0, 2.0, 4.0])))
-        [1. 3. 2.]
+    Example: print(fg.scipy.ndimage.sobel(np.array([1.0, 2.0, 4.0]))) -> [1. 3. 2.]
     """
     return _difference("sobel", [1.0, 2.0, 1.0], input, axis, output, mode, cval)
 
@@ -487,7 +467,6 @@ def generic_laplace(
     Returns: An array like ``input``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.ndimage.generic_laplace(
         ...     np.array([1.0, 2.0, 9.0, 4.0]),
         ...     lambda x, axis, output, mode, cval: fg.scipy.ndimage.correlate1d(
@@ -525,7 +504,6 @@ def generic_gradient_magnitude(
         extra_keywords: Further keywords of the function.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.ndimage.generic_gradient_magnitude(
         ...     np.array([1.0, 2.0, 9.0, 4.0]), fg.scipy.ndimage.sobel
         ... )
@@ -567,11 +545,7 @@ def laplace(
 ) -> Any:
     """Sum of second differences along all axes, as `scipy.ndimage.laplace`.
 
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import ndimage
-        >>> print(ndimage.laplace(np.array([1.0, 2.0, 4.0])))
-        [ 1.  1. -2.]
+    Example: print(fg.scipy.ndimage.laplace(np.array([1.0, 2.0, 4.0]))) -> [ 1.  1. -2.]
     """
 
     def second(x: Any, axis: int, output: Any, mode: str, cval: Any) -> Any:

@@ -107,11 +107,9 @@ def fourier_ellipsoid(
 
     The other arguments are those of `fourier_gaussian`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.fourier_ellipsoid(np.ones((2, 2)), 1.0)
-        array([[1.        , 0.72170284],
-               [0.72170284, 0.49771703]])
+    Example: fg.scipy.ndimage.fourier_ellipsoid(np.ones((2, 2)), 1.0)
+        -> array([[1.        , 0.72170284],
+                  [0.72170284, 0.49771703]])
     """
     (x,) = floating("fourier_ellipsoid", input)
     if len(shape_of(x)) > 3:

@@ -135,9 +135,7 @@ def map_coordinates(
         cval: What stands there in mode "constant".
         prefilter: Whether the spline goes through the elements; otherwise they are its
             coefficients.
-
-    Returns:
-        Values, in the shape of one array of coordinates. They are differentiable in ``input``,
+    Returns: Values, in the shape of one array of coordinates. They are differentiable in ``input``,
         ``coordinates`` and ``cval``.
 
     Raises:
@@ -145,10 +143,8 @@ def map_coordinates(
         ShapeError: If there is not one array of coordinates for each axis.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import ndimage
         >>> x = np.arange(6.0).reshape(2, 3)
-        >>> print(ndimage.map_coordinates(x, np.array([[0.5, 1.0], [0.5, 2.0]]), order=1))
+        >>> print(fg.scipy.ndimage.map_coordinates(x, np.array([[0.5, 1.0], [0.5, 2.0]]), order=1))
         [2. 5.]
     """
     name = "map_coordinates"
@@ -194,12 +190,7 @@ def shift(
         cval: As in `map_coordinates`.
         prefilter: As in `map_coordinates`.
     Returns: An array like ``input``.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import ndimage
-        >>> print(ndimage.shift(np.array([1.0, 2.0, 4.0]), 0.5, order=1))
-        [0.  1.5 3. ]
+    Example: print(fg.scipy.ndimage.shift(np.array([1.0, 2.0, 4.0]), 0.5, order=1)) -> [0.  1.5 3. ]
     """
     order = splines.check_order("shift", order)
     x, dtype = summand("shift", input, output)
@@ -233,12 +224,8 @@ def zoom(
         prefilter: As in `map_coordinates`.
         grid_mode: Whether distances are measured from the borders of elements, not their middles.
     Returns: An array of lengths ``round(n * zoom)``.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import ndimage
-        >>> print(ndimage.zoom(np.array([1.0, 3.0]), 2.0, order=1, mode="nearest"))
-        [1.         1.66666667 2.33333333 3.        ]
+    Example: print(fg.scipy.ndimage.zoom(np.array([1.0, 3.0]), 2.0, order=1, mode="nearest"))
+        -> [1.         1.66666667 2.33333333 3.        ]
     """
     order = splines.check_order("zoom", order)
     x, dtype = summand("zoom", input, output)
@@ -283,12 +270,8 @@ def affine_transform(
         prefilter: As in `map_coordinates`.
     Returns: An array of the shape ``output_shape``.
     Raises: ShapeError: If the matrix does not fit.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import ndimage
-        >>> print(ndimage.affine_transform(np.array([1.0, 2.0, 4.0]), [0.5], order=1))
-        [1.  1.5 2. ]
+    Example: print(fg.scipy.ndimage.affine_transform(np.array([1.0, 2.0, 4.0]), [0.5], order=1))
+        -> [1.  1.5 2. ]
     """
     name = "affine_transform"
     order = splines.check_order(name, order)
@@ -345,12 +328,9 @@ def rotate(
         prefilter: As in `map_coordinates`.
     Returns: The rotated array.
     Raises: ArgumentError: If there are not two axes.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.ndimage.rotate(np.array([[1.0, 2.0], [3.0, 4.0]]), 90.0)
-        array([[2., 4.],
-               [1., 3.]])
+    Example: fg.scipy.ndimage.rotate(np.array([[1.0, 2.0], [3.0, 4.0]]), 90.0)
+        -> array([[2., 4.],
+                  [1., 3.]])
     """
     name = "rotate"
     order = splines.check_order(name, order)

@@ -151,12 +151,7 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
         labels: As in `sum_labels`.
         index: As in `sum_labels`.
     Returns: A tuple of coordinates; a list of tuples where ``index`` is a sequence.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import ndimage
-        >>> print(ndimage.center_of_mass(np.array([0.0, 1.0, 1.0])))
-        (np.float64(1.5),)
+    Example: print(fg.scipy.ndimage.center_of_mass(np.array([0.0, 1.0, 1.0]))) -> (np.float64(1.5),)
     """
     (x,) = floating("center_of_mass", input)
     regions = _Regions(x, labels, index)

@@ -45,12 +45,9 @@ def rosen_hess(x: Any) -> Any:
 
     Args: x: Vector.
     Returns: The matrix.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.optimize.rosen_hess(np.array([1.0, 2.0]))
-        array([[ 402., -400.],
-               [-400.,  200.]])
+    Example: fg.scipy.optimize.rosen_hess(np.array([1.0, 2.0]))
+        -> array([[ 402., -400.],
+                  [-400.,  200.]])
     """
     x = fnp.asarray(as_value(x, "rosen_hess"))
     beside = -400 * x[:-1]

@@ -50,14 +50,10 @@ def minimize_scalar(
         tol: Relative tolerance; with bounds an absolute one.
         options: Of SciPy's method; ``xtol`` or ``xatol``, and ``maxiter``, inside of
             transformations.
-
-    Returns:
-        A result with the fields ``x``, ``fun``, ``nit``, ``nfev`` and ``success``. With derivatives
-        with respect to ``args``, the bounds and what ``fun`` closes over.
-
-    Raises:
-        ArgumentError: If another method is wanted for traced values, or the bracket has neither two
-            nor three numbers.
+    Returns: A result with the fields ``x``, ``fun``, ``nit``, ``nfev`` and ``success``. With
+        derivatives with respect to ``args``, the bounds and what ``fun`` closes over.
+    Raises: ArgumentError: If another method is wanted for traced values, or the bracket has neither
+            two nor three numbers.
 
     Example:
         >>> import funcgrad as fg

@@ -113,10 +113,9 @@ def root(
         tol: Tolerance of the root.
         callback: Of SciPy's methods that take one.
         options: Of SciPy's method.
-
-    Returns:
-        A result with SciPy's fields ``x``, ``success``, ``fun``, ``nit``, and what else SciPy's
-        method says; with ``sparsity``, a `funcgrad.sparsity.Coloring`, if the Jacobian is sparse.
+    Returns: A result with SciPy's fields ``x``, ``success``, ``fun``, ``nit``, and what else
+        SciPy's method says; with ``sparsity``, a `funcgrad.sparsity.Coloring`, if the Jacobian is
+        sparse.
 
     Example:
         >>> import numpy as np, funcgrad as fg

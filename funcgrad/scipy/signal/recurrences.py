@@ -58,12 +58,8 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
             ``axis``, or one that broadcasts to it; zeros if it is None.
     Returns: The filtered samples; with ``zi`` a pair, of them and of the final state.
     Raises: ShapeError: If coefficients are no vectors, or the state does not fit.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(signal.lfilter([1.0], [1.0, -0.5], np.array([1.0, 0.0, 0.0])))
-        [1.   0.5  0.25]
+    Example: print(fg.scipy.signal.lfilter([1.0], [1.0, -0.5], np.array([1.0, 0.0, 0.0])))
+        -> [1.   0.5  0.25]
     """
     given = () if zi is None else (zi,)
     b, a, x, *state = _coefficients("lfilter", b, a, x, *given)
@@ -115,11 +111,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
         b: Coefficients of the numerator.
         a: Coefficients of the denominator.
     Returns: A vector, to be multiplied by the first sample.
-
-    Example:
-        >>> from funcgrad.scipy import signal
-        >>> print(signal.lfilter_zi([1.0], [1.0, -0.5]))
-        [1.]
+    Example: print(fg.scipy.signal.lfilter_zi([1.0], [1.0, -0.5])) -> [1.]
     """
     b, a = _coefficients("lfilter_zi", b, a)
     n = shape_of(b)[0]
@@ -139,11 +131,7 @@ def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
         y: Outputs before, the last one first; zeros follow.
         x: Inputs before, likewise; zeros by default.
     Returns: The state, for `lfilter`.
-
-    Example:
-        >>> from funcgrad.scipy import signal
-        >>> print(signal.lfiltic([1.0], [1.0, -0.5], [4.0]))
-        [2.]
+    Example: print(fg.scipy.signal.lfiltic([1.0], [1.0, -0.5], [4.0])) -> [2.]
     """
     b, a, y, x = floating("lfiltic", b, a, y, 0.0 if x is None else x)
     b, a, y, x = (shaping.atleast_1d(v) for v in (b, a, y, x))
@@ -182,10 +170,8 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     Raises: ShapeError: If ``sos`` or the states do not fit.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
         >>> sos = [[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]]
-        >>> print(signal.sosfilt(sos, np.array([1.0, 0.0, 0.0])))
+        >>> print(fg.scipy.signal.sosfilt(sos, np.array([1.0, 0.0, 0.0])))
         [1.   0.5  0.25]
     """
     given = () if zi is None else (zi,)
@@ -279,12 +265,8 @@ def filtfilt(
     Raises:
         ArgumentError: If ``method`` or ``padtype`` are others.
         ShapeError: If lines are shorter than their extension.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(np.round(signal.filtfilt([0.5, 0.5], [1.0], np.arange(8.0)), 12))
-        [0. 1. 2. 3. 4. 5. 6. 7.]
+    Example: print(np.round(fg.scipy.signal.filtfilt([0.5, 0.5], [1.0], np.arange(8.0)), 12))
+        -> [0. 1. 2. 3. 4. 5. 6. 7.]
     """
     if method != "pad" or irlen is not None:
         raise ArgumentError(
@@ -315,7 +297,6 @@ def sosfiltfilt(
     Raises: ShapeError: If lines are shorter than their extension.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.signal.sosfiltfilt(
         ...     np.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]]), np.sin(np.arange(12.0))
         ... )[:3]

@@ -64,12 +64,8 @@ def upfirdn(
     Raises:
         ShapeError: If ``h`` is no vector.
         ArgumentError: If rates or the mode are others.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(signal.upfirdn([1.0, 1.0], np.array([1.0, 2.0, 3.0]), up=2))
-        [1. 1. 2. 2. 3. 3.]
+    Example: print(fg.scipy.signal.upfirdn([1.0, 1.0], np.array([1.0, 2.0, 3.0]), up=2))
+        -> [1. 1. 2. 2. 3. 3.]
     """
     h, x = floating("upfirdn", h, x)
     up, down = int(up), int(down)
@@ -136,12 +132,8 @@ def resample_poly(
     Raises:
         ArgumentError: If rates or ``padtype`` are others.
         ShapeError: If coefficients are no vector.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(np.round(signal.resample_poly(np.ones(4), 2, 1, padtype="edge"), 2))
-        [1. 1. 1. 1. 1. 1. 1. 1.]
+    Example: print(np.round(fg.scipy.signal.resample_poly(np.ones(4), 2, 1, padtype="edge"), 2))
+        -> [1. 1. 1. 1. 1. 1. 1. 1.]
     """
     name = "resample_poly"
     (x,) = floating(name, x)
@@ -199,12 +191,9 @@ def decimate(
         zero_phase: Whether the filter shifts no phase.
     Returns: An array like ``x``, of ``ceil(n / q)`` elements along ``axis``.
     Raises: ArgumentError: If ``ftype`` is another one.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.signal.decimate(np.sin(np.arange(30.0) / 5), 5, ftype="fir")
-        array([ 0.10350463,  0.82667626,  0.91935755,  0.13327594, -0.74826162,
-               -0.97329041])
+    Example: fg.scipy.signal.decimate(np.sin(np.arange(30.0) / 5), 5, ftype="fir")
+        -> array([ 0.10350463,  0.82667626,  0.91935755,  0.13327594, -0.74826162,
+                  -0.97329041])
     """
     (x,) = floating("decimate", x)
     place = line_axis(x, axis, "decimate")
@@ -253,19 +242,14 @@ def resample(
         window: Weights of frequencies: name (and parameters) of a window, a vector of weights of
             the frequencies in the order of `fftfreq`, or a function of them.
         domain: "time", or "freq" where ``x`` is a spectrum already.
-
-    Returns:
-        An array like ``x``, of ``num`` elements along ``axis``; with ``t`` a pair, of it and times.
+    Returns: An array like ``x``, of ``num`` elements along ``axis``; with ``t`` a pair, of it and
+        times.
 
     Raises:
         ArgumentError: If ``domain`` is another one.
         ShapeError: If weights do not fit.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(np.round(signal.resample(np.array([1.0, 0.0, -1.0, 0.0]), 8), 3) + 0.0)
-        [ 1.     0.707  0.    -0.707 -1.    -0.707  0.     0.707]
+    Example: print(np.round(fg.scipy.signal.resample(np.array([1.0, 0.0, -1.0, 0.0]), 8), 3) + 0.0)
+        -> [ 1.     0.707  0.    -0.707 -1.    -0.707  0.     0.707]
     """
     if domain not in ("time", "freq"):
         raise ArgumentError(f"resample: domain must be 'time' or 'freq', got {domain!r}.")
@@ -357,12 +341,8 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
         N: Length of the transform; that of ``x`` by default.
     Returns: A complex array, of ``N`` elements along ``axis``.
     Raises: ArgumentError: If ``x`` is complex or there are no samples.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(np.round(signal.hilbert(np.array([1.0, 0.0, -1.0, 0.0])).imag, 3) + 0.0)
-        [ 0.  1.  0. -1.]
+    Example: print(np.round(fg.scipy.signal.hilbert(np.array([1.0, 0.0, -1.0, 0.0])).imag, 3) + 0.0)
+        -> [ 0.  1.  0. -1.]
     """
     x = _real_values("hilbert", x)
     place = line_axis(x, axis, "hilbert")
@@ -383,12 +363,9 @@ def hilbert2(x: Any, N: Any = None, axes: Sequence[int] = (-2, -1)) -> Any:
         axes: The two axes.
     Returns: A complex array.
     Raises: ArgumentError: If ``x`` is complex or lengths are not positive.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.signal.hilbert2(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[2.5+0.j, 2.5+0.j],
-               [2.5+0.j, 2.5+0.j]])
+    Example: fg.scipy.signal.hilbert2(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        -> array([[2.5+0.j, 2.5+0.j],
+                  [2.5+0.j, 2.5+0.j]])
     """
     x = _real_values("hilbert2", x)
     places = [line_axis(x, a, "hilbert2") for a in axes]
@@ -437,10 +414,8 @@ def envelope(
     Raises: ArgumentError: If the band or options are impossible.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
         >>> x = 3.0 + np.cos(2 * np.pi * np.arange(4) / 4)
-        >>> print(np.round(signal.envelope(x), 12))
+        >>> print(np.round(fg.scipy.signal.envelope(x), 12))
         [[1. 1. 1. 1.]
          [3. 3. 3. 3.]]
     """

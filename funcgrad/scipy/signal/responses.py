@@ -74,9 +74,7 @@ def freqz(
     Returns: Frequencies and the response there, complex.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> w, h = signal.freqz([0.5, 0.5], worN=2)
+        >>> w, h = fg.scipy.signal.freqz([0.5, 0.5], worN=2)
         >>> print(np.round(abs(h), 4))
         [1.     0.7071]
     """
@@ -98,12 +96,9 @@ def freqz_sos(sos: Any, worN: Any = 512, whole: bool = False, fs: Any = _TURN) -
         worN: As in `freqz`.
         whole: As in `freqz`.
     Returns: Frequencies and the response there, complex.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.signal.freqz_sos(np.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]]), worN=3)[1]
-        array([2.        +0.j        , 1.        -0.57735027j,
-               0.71428571-0.24743583j])
+    Example: fg.scipy.signal.freqz_sos(np.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]]), worN=3)[1]
+        -> array([2.        +0.j        , 1.        -0.57735027j,
+                  0.71428571-0.24743583j])
     """
     (sos,) = floating("freqz_sos", sos)
     if len(shape_of(sos)) != 2 or shape_of(sos)[1] != 6 or not shape_of(sos)[0]:
@@ -196,11 +191,7 @@ def group_delay(system: Any, w: Any = 512, whole: bool = False, fs: Any = _TURN)
         whole: Whether they go around the whole circle.
         fs: Frequency of the samples.
     Returns: Frequencies and delays; 0 where the delay is singular.
-
-    Example:
-        >>> from funcgrad.scipy import signal
-        >>> print(signal.group_delay(([1.0, 2.0, 1.0], [1.0]), 3)[1])
-        [1. 1. 1.]
+    Example: print(fg.scipy.signal.group_delay(([1.0, 2.0, 1.0], [1.0]), 3)[1]) -> [1. 1. 1.]
     """
     b, a = (fnp.atleast_1d(v) for v in floating("group_delay", *system))
     angles = _angles("group_delay", w, whole, fs)
@@ -231,11 +222,8 @@ def czt(x: Any, m: int | None = None, w: Any = None, a: Any = 1 + 0j, *, axis: i
         L. I. Bluestein, A linear filtering approach to the computation of the discrete Fourier
         transform, 1970.
 
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(np.round(signal.czt(np.array([1.0, 0.0, 0.0])), 12) + 0.0)
-        [1.+0.j 1.+0.j 1.+0.j]
+    Example: print(np.round(fg.scipy.signal.czt(np.array([1.0, 0.0, 0.0])), 12) + 0.0)
+        -> [1.+0.j 1.+0.j 1.+0.j]
     """
     (x,) = floating("czt", x)
     place = line_axis(x, axis, "czt")
@@ -319,7 +307,6 @@ def lombscargle(
         M. Zechmeister and M. Kuerster, The generalised Lomb-Scargle periodogram, 2009.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.signal.lombscargle(
         ...     np.array([0.0, 1.0, 2.5]), np.array([0.0, 1.0, -1.0]), np.array([1.0, 2.0])
         ... )
@@ -379,12 +366,7 @@ def vectorstrength(events: Any, period: Any) -> tuple[Any, Any]:
         events: Times, a vector.
         period: A period, or a vector of them.
     Returns: Strengths from 0 to 1 and phases, like ``period``.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(signal.vectorstrength(np.array([1.0, 2.0, 3.0]), 1.0)[0])
-        1.0
+    Example: print(fg.scipy.signal.vectorstrength(np.array([1.0, 2.0, 3.0]), 1.0)[0]) -> 1.0
     """
     events, period = floating("vectorstrength", events, period)
     if len(shape_of(events)) > 1 or len(shape_of(period)) > 1:

@@ -54,15 +54,10 @@ def convolve(
             `choose_conv_method` thinks is faster.
         precision: Accepted for JAX's signature.
     Returns: The sums, in the dtype that both promote to.
-
-    Raises:
-        ShapeError: If numbers of axes differ, or in mode "valid" neither array contains the other.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(signal.convolve(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 0.5])))
-        [0.  1.  2.5 4.  1.5]
+    Raises: ShapeError: If numbers of axes differ, or in mode "valid" neither array contains the
+            other.
+    Example: print(fg.scipy.signal.convolve(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 0.5])))
+        -> [0.  1.  2.5 4.  1.5]
     """
     return _by("convolve", in1, in2, mode, method, is_flipped=True)
 
@@ -79,12 +74,8 @@ def correlate(
         method: As in `convolve`.
         precision: Accepted for JAX's signature.
     Returns: The sums, in the dtype that both promote to.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(signal.correlate(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 0.5])))
-        [0.5 2.  3.5 3.  0. ]
+    Example: print(fg.scipy.signal.correlate(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 0.5])))
+        -> [0.5 2.  3.5 3.  0. ]
     """
     return _by("correlate", in1, in2, mode, method, is_flipped=False)
 
@@ -96,12 +87,7 @@ def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = 
         in2: Array.
         measure: Must be False: nothing is run to measure it.
     Returns: The method; ``"direct"`` for integers, which stay exact.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> signal.choose_conv_method(np.ones(9), np.ones(3))
-        'direct'
+    Example: print(fg.scipy.signal.choose_conv_method(np.ones(9), np.ones(3))) -> direct
     """
     if measure:
         raise ArgumentError(
@@ -295,13 +281,10 @@ def correlate2d(
         fillvalue: As in `convolve2d`.
         precision: Accepted for JAX's signature.
     Returns: The sums, in the dtype that both promote to.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.signal.correlate2d(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([[4., 3., 0.],
-               [2., 5., 3.],
-               [0., 2., 1.]])
+    Example: fg.scipy.signal.correlate2d(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
+        -> array([[4., 3., 0.],
+                  [2., 5., 3.],
+                  [0., 2., 1.]])
     """
     return _of_matrices("correlate2d", in1, in2, mode, boundary, fillvalue, is_flipped=False)
 

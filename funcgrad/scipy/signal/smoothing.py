@@ -38,12 +38,8 @@ def detrend(
         overwrite_data: Accepted for SciPy's signature.
     Returns: An array like ``data``.
     Raises: ArgumentError: If ``type`` is another one, or pieces begin beyond the end.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(np.round(signal.detrend(np.array([1.0, 3.0, 5.0, 8.0])), 2))
-        [ 0.2 -0.1 -0.4  0.3]
+    Example: print(np.round(fg.scipy.signal.detrend(np.array([1.0, 3.0, 5.0, 8.0])), 2))
+        -> [ 0.2 -0.1 -0.4  0.3]
     """
     if type not in ("linear", "l", "constant", "c"):
         raise ArgumentError(f"detrend: type must be 'linear' or 'constant', got {type!r}.")
@@ -93,12 +89,8 @@ def savgol_filter(
         cval: What stands there in mode "constant".
     Returns: An array like ``x``.
     Raises: ArgumentError: If in mode "interp" windows are longer than the line.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(np.round(signal.savgol_filter(np.arange(6.0) ** 2, 5, 2), 9) + 0.0)
-        [ 0.  1.  4.  9. 16. 25.]
+    Example: print(np.round(fg.scipy.signal.savgol_filter(np.arange(6.0) ** 2, 5, 2), 9) + 0.0)
+        -> [ 0.  1.  4.  9. 16. 25.]
     """
     name = "savgol_filter"
     (x,) = floating(name, x)
@@ -178,12 +170,7 @@ def medfilt(volume: Any, kernel_size: int | Sequence[int] | None = None) -> Any:
         kernel_size: Odd lengths of windows, 3 by default.
     Returns: An array like ``volume``. Its derivative is that of the neighbour it took.
     Raises: ArgumentError: If lengths are even.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(signal.medfilt(np.array([1.0, 9.0, 2.0, 3.0])))
-        [1. 2. 3. 2.]
+    Example: print(fg.scipy.signal.medfilt(np.array([1.0, 9.0, 2.0, 3.0]))) -> [1. 2. 3. 2.]
     """
     x = fnp.atleast_1d(strong(as_value(volume, "medfilt")))
     sizes = _odd_sizes("medfilt", kernel_size, len(shape_of(x)))
@@ -198,7 +185,6 @@ def medfilt2d(input: Any, kernel_size: int | Sequence[int] = 3) -> Any:
         kernel_size: Length of the window, odd, for both axes or for each.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.signal.medfilt2d(np.array([[1.0, 2.0, 3.0], [4.0, 9.0, 6.0], [7.0, 8.0, 5.0]]))
         array([[0., 2., 0.],
                [2., 5., 3.],
@@ -218,12 +204,8 @@ def wiener(im: Any, mysize: int | Sequence[int] | None = None, noise: Any = None
         mysize: Lengths of windows, 3 by default.
         noise: Power of the noise; by default the mean of the variances of all windows.
     Returns: An array like ``im``, floating.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(np.round(signal.wiener(np.array([1.0, 1.0, 4.0, 1.0, 1.0]), 3), 3))
-        [0.667 1.644 2.711 1.644 0.667]
+    Example: print(np.round(fg.scipy.signal.wiener(np.array([1.0, 1.0, 4.0, 1.0, 1.0]), 3), 3))
+        -> [0.667 1.644 2.711 1.644 0.667]
     """
     (x,) = floating("wiener", im)
     n = len(shape_of(x))

@@ -152,9 +152,7 @@ def stft(
     Raises: ArgumentError: If lengths or options are impossible.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> f, t, z = signal.stft(np.ones(16), nperseg=8)
+        >>> f, t, z = fg.scipy.signal.stft(np.ones(16), nperseg=8)
         >>> print(f, t, z.shape)
         [0.    0.125 0.25  0.375 0.5  ] [ 0.  4.  8. 12. 16.] (5, 5)
     """
@@ -258,10 +256,8 @@ def istft(
     Raises: ArgumentError: If lengths or options are impossible.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
         >>> x = np.arange(16.0)
-        >>> t, y = signal.istft(signal.stft(x, nperseg=8)[2])
+        >>> t, y = fg.scipy.signal.istft(fg.scipy.signal.stft(x, nperseg=8)[2])
         >>> print(np.allclose(x, y))
         True
     """
@@ -433,13 +429,10 @@ def csd(
         average: "mean" or "median" of segments.
     Returns: Frequencies and the density, complex.
     Raises: ArgumentError: If lengths or options are impossible.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.signal.csd(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), nperseg=8)[1]
-        array([ 1.47954398e-02+0.j        ,  4.02091033e-02+2.87090833j,
-               -1.33892886e-03+1.31715603j, -4.47641264e-05+0.01291292j,
-               -2.67173059e-05+0.j        ])
+    Example: fg.scipy.signal.csd(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), nperseg=8)[1]
+        -> array([ 1.47954398e-02+0.j        ,  4.02091033e-02+2.87090833j,
+                  -1.33892886e-03+1.31715603j, -4.47641264e-05+0.01291292j,
+                  -2.67173059e-05+0.j        ])
     """
     return _cross(
         "csd", x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis,
@@ -468,9 +461,7 @@ def welch(
     Returns: Frequencies and the density.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> f, power = signal.welch(np.cos(np.pi * np.arange(64) / 4), nperseg=16)
+        >>> f, power = fg.scipy.signal.welch(np.cos(np.pi * np.arange(64) / 4), nperseg=16)
         >>> print(f[np.argmax(power)])
         0.125
     """
@@ -530,7 +521,6 @@ def coherence(
     Returns: Frequencies and the coherence, from 0 to 1.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.signal.coherence(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), nperseg=8)[
         ...     1
         ... ]

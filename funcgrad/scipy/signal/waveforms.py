@@ -111,12 +111,7 @@ def square(t: Any, duty: Any = 0.5) -> Any:
         t: Times.
         duty: Share of the first part; nan is returned where it is not from 0 to 1.
     Returns: An array like ``t``. Its derivative is 0.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(signal.square(np.array([0.0, 2.0, 4.0])))
-        [ 1.  1. -1.]
+    Example: print(fg.scipy.signal.square(np.array([0.0, 2.0, 4.0]))) -> [ 1.  1. -1.]
     """
     within, _, is_first, is_valid = _periodic("square", t, duty)
     one = fnp.ones_like(within)
@@ -130,12 +125,8 @@ def sawtooth(t: Any, width: Any = 1) -> Any:
         t: Times.
         width: Share of the way up; nan is returned where it is not from 0 to 1.
     Returns: An array like ``t``. At a jump its derivative is that of what follows.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import signal
-        >>> print(signal.sawtooth(np.array([0.0, np.pi, 1.5 * np.pi])))
-        [-1.   0.   0.5]
+    Example: print(fg.scipy.signal.sawtooth(np.array([0.0, np.pi, 1.5 * np.pi])))
+        -> [-1.   0.   0.5]
     """
     within, width, is_rising, is_valid = _periodic("sawtooth", t, width)
     up, down = fnp.where(is_rising, width, 1.0), fnp.where(is_rising, 0.0, 1 - width)
@@ -165,11 +156,7 @@ def gausspulse(
         retquad: Whether the wave a quarter period later is returned as well.
         retenv: Whether the bell is returned as well.
     Returns: The wave; or a tuple of it and what was asked for.
-
-    Example:
-        >>> from funcgrad.scipy import signal
-        >>> print(signal.gausspulse(0.0, fc=5))
-        1.0
+    Example: print(fg.scipy.signal.gausspulse(0.0, fc=5)) -> 1.0
     """
     is_cutoff = isinstance(t, str)
     if is_cutoff and t != "cutoff":

@@ -55,10 +55,8 @@ def csr_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = Fals
     Raises: ArgumentError: If places are traced.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.scipy import sparse
         >>> def first(d):
-        ...     A = sparse.csr_array((d, ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
+        ...     A = fg.scipy.sparse.csr_array((d, ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
         ...     return (A @ np.array([1.0, 2.0]))[0]
         >>> fg.grad(first)(np.ones(3))
         array([1., 2., 0.])
@@ -77,12 +75,9 @@ def csc_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = Fals
         dtype: As in `csr_array`.
         copy: Accepted for SciPy's signature.
     Returns: As of `csr_array`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.sparse.csc_array(np.array([[1.0, 0.0], [0.0, 2.0]])).toarray()
-        array([[1., 0.],
-               [0., 2.]])
+    Example: fg.scipy.sparse.csc_array(np.array([[1.0, 0.0], [0.0, 2.0]])).toarray()
+        -> array([[1., 0.],
+                  [0., 2.]])
     """
     return _made("csc_array", arg1, shape, dtype)
 
@@ -98,11 +93,8 @@ def coo_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = Fals
         dtype: As in `csr_array`.
         copy: Accepted for SciPy's signature.
     Returns: As of `csr_array`.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.sparse.coo_array(np.array([[1.0, 0.0], [0.0, 2.0]])).toarray()
-        array([[1., 0.],
-               [0., 2.]])
+    Example: fg.scipy.sparse.coo_array(np.array([[1.0, 0.0], [0.0, 2.0]])).toarray()
+        -> array([[1., 0.],
+                  [0., 2.]])
     """
     return _made("coo_array", arg1, shape, dtype)

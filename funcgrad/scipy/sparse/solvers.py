@@ -356,9 +356,8 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
         b: Right-hand side, a vector or a dense matrix of columns.
         permc_spec: How columns are permuted, for SuperLU.
         use_umfpack: Accepted for SciPy's signature.
-
-    Returns:
-        The solution, of the shape of ``b``; nan, with SciPy's warning, if the matrix is singular.
+    Returns: The solution, of the shape of ``b``; nan, with SciPy's warning, if the matrix is
+        singular.
 
     Raises:
         ArgumentError: If the matrix is of another kind.
@@ -412,7 +411,6 @@ def spsolve_triangular(
     Returns: As of `spsolve`.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.sparse.linalg.spsolve_triangular(
         ...     fg.scipy.sparse.csr_array(np.array([[2.0, 0.0], [1.0, 4.0]])), np.array([2.0, 5.0])
         ... )

@@ -292,7 +292,6 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
     Returns: A number from 0 to 2.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.spatial.distance.correlation(
         ...     np.array([1.0, 2.0, 4.0]), np.array([3.0, 5.0, 4.0])
         ... )
@@ -316,11 +315,9 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
     Raises: ArgumentError: If ``p`` is not positive.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.scipy.spatial import distance
-        >>> print(fg.grad(distance.minkowski)(np.array([3.0, 4.0]), np.zeros(2)))
+        >>> print(fg.grad(fg.scipy.spatial.distance.minkowski)(np.array([3.0, 4.0]), np.zeros(2)))
         [0.6 0.8]
-        >>> print(fg.grad(distance.minkowski)(np.zeros(2), np.zeros(2)))
+        >>> print(fg.grad(fg.scipy.spatial.distance.minkowski)(np.zeros(2), np.zeros(2)))
         [0. 0.]
     """
     u, v = _vectors("minkowski", u, v)
@@ -336,7 +333,6 @@ def seuclidean(u: Any, v: Any, V: Any) -> Any:
         V: Variances of the coordinates.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.spatial.distance.seuclidean(
         ...     np.array([1.0, 2.0]), np.array([3.0, 5.0]), np.array([1.0, 4.0])
         ... )
@@ -356,7 +352,6 @@ def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
         VI: Inverse of the covariance matrix.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.spatial.distance.mahalanobis(
         ...     np.array([1.0, 2.0]), np.array([3.0, 5.0]), np.eye(2)
         ... )
@@ -481,12 +476,7 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: None = None, **kwargs: Any)
         kwargs: Of the metric.
     Returns: ``(m * (m - 1) / 2,)``, for `squareform`.
     Raises: ArgumentError: If there is no such metric.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy.spatial import distance
-        >>> print(distance.pdist(np.array([[0.0], [1.0], [3.0]])))
-        [1. 3. 2.]
+    Example: print(fg.scipy.spatial.distance.pdist(np.array([[0.0], [1.0], [3.0]]))) -> [1. 3. 2.]
     """
     if out is not None:
         raise ArgumentError("pdist: results are new arrays; out must be None.")
@@ -507,14 +497,10 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     Raises:
         ArgumentError: If ``X`` has that form already, or is no matrix of distances.
         ShapeError: If there is no such form.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy.spatial import distance
-        >>> print(distance.squareform(np.array([1.0, 3.0, 2.0])))
-        [[0. 1. 3.]
-         [1. 0. 2.]
-         [3. 2. 0.]]
+    Example: print(fg.scipy.spatial.distance.squareform(np.array([1.0, 3.0, 2.0])))
+        -> [[0. 1. 3.]
+            [1. 0. 2.]
+            [3. 2. 0.]]
     """
     x = strong(as_value(X, "squareform"))
     shape = shape_of(x)

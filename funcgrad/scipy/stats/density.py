@@ -62,9 +62,7 @@ class gaussian_kde:
     Raises: ShapeError: If the dataset is no vector or matrix, or has less than two points.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import stats
-        >>> kde = stats.gaussian_kde(np.array([0.0, 1.0, 3.0]))
+        >>> kde = fg.scipy.stats.gaussian_kde(np.array([0.0, 1.0, 3.0]))
         >>> print(kde(np.array([1.0])).round(3))
         [0.215]
     """

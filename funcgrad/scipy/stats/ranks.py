@@ -54,11 +54,7 @@ def rankdata(
         Ranks, like ``a`` (without an axis as a vector): float64 for ``"average"``, else int64.
         They have no derivatives.
     Raises: ArgumentError: If there is no such method, or nan are to be left out.
-
-    Example:
-        >>> from funcgrad.scipy import stats
-        >>> print(stats.rankdata([0, 2, 3, 2]))
-        [1.  2.5 4.  2.5]
+    Example: print(fg.scipy.stats.rankdata([0, 2, 3, 2])) -> [1.  2.5 4.  2.5]
     """
     if method not in _METHODS:
         raise ArgumentError(f"rankdata: method must be one of {_METHODS}, got {method!r}.")
@@ -168,17 +164,14 @@ def spearmanr(
         axis: The axis of a sample; ``None`` for all axes together.
         nan_policy: ``"propagate"`` or ``"raise"``.
         alternative: ``"two-sided"``, ``"less"`` or ``"greater"``.
-
-    Returns:
-        Correlation and probability: of two variables numbers, of several ones matrices. They have
-        no derivatives, since ranks have none.
+    Returns: Correlation and probability: of two variables numbers, of several ones matrices. They
+        have no derivatives, since ranks have none.
 
     Raises:
         ArgumentError: If nan are to be left out.
         ShapeError: If there is a single variable.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.stats.spearmanr(np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0]))
         SignificanceResult(statistic=np.float64(0.9486832980505139),
         pvalue=np.float64(0.05131670194948613))
@@ -219,7 +212,6 @@ def wasserstein_distance(
     Returns: The integral of the distance of the distribution functions.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.stats.wasserstein_distance(
         ...     np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0])
         ... )
@@ -239,13 +231,10 @@ def energy_distance(
         v_values: Others.
         u_weights: Weights of the first, by default equal ones.
         v_weights: Weights of the second.
-
-    Returns:
-        ``sqrt(2)`` times the root of the integral of the squared distance of the distribution
+    Returns: ``sqrt(2)`` times the root of the integral of the squared distance of the distribution
         functions.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.stats.energy_distance(
         ...     np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0])
         ... )

@@ -140,7 +140,6 @@ def pointbiserialr(
     Returns: Correlation and probability.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.stats.pointbiserialr(
         ...     np.array([0.0, 0.0, 1.0, 1.0]), np.array([1.0, 2.0, 4.0, 7.0])
         ... )
@@ -184,7 +183,6 @@ def linregress(
     Raises: ShapeError: If the sizes differ.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.stats.linregress(
         ...     np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0])
         ... ).slope

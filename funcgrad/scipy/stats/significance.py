@@ -115,7 +115,6 @@ def ttest_rel(
     Returns: As of `ttest_1samp`, for the differences.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.stats.ttest_rel(
         ...     np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0])
         ... ).pvalue
@@ -149,7 +148,6 @@ def ttest_ind(
     Raises: ArgumentError: If trimming or resampling is asked for.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> fg.scipy.stats.ttest_ind(
         ...     np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0])
         ... ).pvalue

@@ -187,12 +187,8 @@ def zscore(a: Any, axis: Axis = 0, ddof: int = 0, nan_policy: str = "propagate")
     """Differences from the mean in standard deviations.
 
     Returns: An array like ``a``; nan where a sample does not vary.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy import stats
-        >>> print(stats.zscore(np.array([1.0, 2.0, 3.0])).round(3))
-        [-1.225  0.     1.225]
+    Example: print(fg.scipy.stats.zscore(np.array([1.0, 2.0, 3.0])).round(3))
+        -> [-1.225  0.     1.225]
     """
     return zmap(a, a, axis, ddof, nan_policy)
 
@@ -269,11 +265,7 @@ def entropy(
         keepdims: Whether the axis stays, with length 1.
     Returns: ``-sum(pk log(pk))``, or ``sum(pk log(pk / qk))``.
     Raises: ArgumentError: If the base is not positive.
-
-    Example:
-        >>> from funcgrad.scipy import stats
-        >>> print(stats.entropy([0.5, 0.5], base=2))
-        1.0
+    Example: print(fg.scipy.stats.entropy([0.5, 0.5], base=2)) -> 1.0
     """
     if base is not None and base <= 0:
         raise ArgumentError(f"entropy: the base must be positive, got {base}.")

@@ -103,9 +103,7 @@ def yeojohnson(x: Any, lmbda: Any = None, *, nan_policy: str = "propagate") -> A
         x: Numbers.
         lmbda: The exponent.
         nan_policy: ``"propagate"`` or ``"omit"``, which give nan for nan, or ``"raise"``.
-
-    Returns:
-        `boxcox` of ``x + 1`` for positive numbers, and of ``1 - x`` with the exponent
+    Returns: `boxcox` of ``x + 1`` for positive numbers, and of ``1 - x`` with the exponent
         ``2 - lmbda`` and a minus sign for negative ones.
 
     Raises:

@@ -35,12 +35,10 @@ def convolve(
         axes: Axes of A, and of B, that are convolved with each other; by default all.
         dot_axes: Axes of A, and of B, that are multiplied and summed over.
         mode: ``"full"``, ``"valid"`` or ``"same"``, of the length of A.
-
-    Returns:
-        Array whose axes are the rest of those of A, the rest of those of B, and the convolved ones.
-
-    Raises:
-        ArgumentError: If the mode is unknown, or neither array is the longer one for ``"valid"``.
+    Returns: Array whose axes are the rest of those of A, the rest of those of B, and the convolved
+        ones.
+    Raises: ArgumentError: If the mode is unknown, or neither array is the longer one for
+            ``"valid"``.
 
     Example:
         >>> import numpy as np
