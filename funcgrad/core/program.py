@@ -60,8 +60,8 @@ Atom = Var | Literal
 class Equation:
     """``outputs = primitive inputs``, and the user's line that made it."""
 
-    # A single one is kept without a tuple: fewer objects for the garbage collector to traverse.
-    __slots__ = ("_inputs", "_outputs", "primitive", "source")
+    # One or two are kept without a tuple: fewer objects for the garbage collector to traverse.
+    __slots__ = ("_inputs", "_outputs", "_second", "primitive", "source")
 
     def __init__(
         self,
@@ -71,12 +71,20 @@ class Equation:
         source: Location | None = None,
     ) -> None:
         self.primitive = primitive
-        self._inputs: Any = inputs[0] if len(inputs) == 1 else tuple(inputs)
+        self._second: Atom | None = None
+        if len(inputs) == 1:
+            self._inputs: Any = inputs[0]
+        elif len(inputs) == 2:
+            self._inputs, self._second = inputs
+        else:
+            self._inputs = tuple(inputs)
         self._outputs: Any = outputs[0] if len(outputs) == 1 else tuple(outputs)
         self.source = source
 
     @property
     def inputs(self) -> tuple[Atom, ...]:
+        if self._second is not None:
+            return self._inputs, self._second
         return self._inputs if type(self._inputs) is tuple else (self._inputs,)
 
     @property

@@ -44,6 +44,7 @@ from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.lowering import form_of
 from funcgrad.observers.source import stands_for
 from funcgrad.passes.repeats import Integers
+from funcgrad.primitives.elementwise import Convert
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.transforms.programs import stage_closed
 from funcgrad.transforms.stage import stage_with_cells
@@ -114,7 +115,7 @@ def reroll(program: Program, least: int = runs.LEAST_SAVED) -> Program:
         program: As traced.
         least: How many equations a loop must save.
     """
-    if runs.size_of(program) < least or not is_rerolling() or not runs.may_repeat(program, least):
+    if len(program.equations) < least or not is_rerolling() or not runs.may_repeat(program, least):
         return program
     bodies: dict[Any, Program] = {}
     for _ in range(_ROUNDS):
@@ -212,7 +213,7 @@ class _Rewriting:
             of_family.emit(number)
             place = stop
         self._copy(place, len(old.equations))
-        outputs = [self.atom(x) for x in old.outputs]
+        outputs = [self._result(x) for x in old.outputs]
         used = {x for e in self.equations for x in e.inputs} | set(outputs)
         constants = [(var, array) for var, array in self.constants if var in used]
         return Program(old.inputs, self.equations, outputs, old.name, constants)
@@ -264,6 +265,17 @@ class _Rewriting:
         (made,) = self.record(lambda x: [turns.element_of(x, found.index)], [found.stack])
         self.names[atom] = made
         return made
+
+    def _result(self, atom: Atom) -> Atom:
+        """A result of the program, which is weak if it was: scans give strong values.
+
+        Inside of a program weakness has no meaning.
+        """
+        found = self.atom(atom)
+        if atom.aval.weak_type and not found.aval.weak_type:
+            weakly = Convert(atom.aval.dtype, weak=True)
+            (found,) = self.record(lambda x: [weakly.bind(x)], [found])
+        return found
 
     def constant(self, values: np.ndarray) -> Var:
         """The name of an array of constants: equal ones have one."""

@@ -20,18 +20,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from copy import copy
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from funcgrad.base import environment
 from funcgrad.base.records import dataclass
-from funcgrad.core.avals import ShapedArray
 from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 from funcgrad.higher_order.extents import Ragged, extents_of, read_window
-from funcgrad.passes.repeats import Integers, Repeats
+from funcgrad.passes.repeats import Integers, Repeats, flattened, numbered, rows_numbered
 
 but_lengths: Facet[Hashable] = Facet("but_lengths", None)
 """The key of an operation apart from the lengths of arrays; ``None`` if that is itself."""
@@ -133,22 +133,19 @@ def may_repeat(program: Program, least: int) -> bool:
 
     Args:
         program: The program.
-        least: How many equations a loop must save, bodies counted.
+        least: How many equations a loop must save.
     """
-    numbers: dict[tuple[int, type], int] = {}
-    kinds = [
-        numbers.setdefault((0 if e.source is None else id(e.source.unscoped), type(e.primitive)), i)
-        for i, e in enumerate(program.equations)
-    ]
+    lines, n_lines = numbered([e.source for e in program.equations], _line)[:2]
+    operations = numbered([type(e.primitive) for e in program.equations], id)[0]
+    kinds = (operations * n_lines + lines).astype(np.uint64)
     n_windows = len(kinds) - _WINDOW + 1
     if n_windows <= 0:
         return False
     # A hash: the numbers of a sequence as the digits of one, which may overflow.
-    digits = np.lib.stride_tricks.sliding_window_view(np.array(kinds, np.uint64), _WINDOW)
+    digits = np.lib.stride_tricks.sliding_window_view(kinds, _WINDOW)
     sequences = digits @ np.uint64(0x9E3779B97F4A7C15) ** np.arange(_WINDOW, dtype=np.uint64)
-    _, places, counts = np.unique(sequences, return_inverse=True, return_counts=True)
-    sizes = np.array([_size(e.primitive) for e in program.equations[:n_windows]])
-    return int(sizes[counts[places] >= LEAST_STEPS - 1].sum()) > least - _WINDOW
+    counts = np.unique(sequences, return_counts=True)[1]
+    return int(counts[counts >= LEAST_STEPS - 1].sum()) > least - _WINDOW
 
 
 class Search:
@@ -171,76 +168,36 @@ class Search:
 
     def _read(self) -> None:
         """Number the names in the order in which they are made, and read the operands."""
-        program = self.program
+        program, equations = self.program, self.equations
+        operands, self.first_operand = flattened(e.inputs for e in equations)
+        results, ends = flattened(e.outputs for e in equations)
         self.vars: list[Var] = [*program.inputs, *(var for var, _ in program.constants)]
         self.constants = dict(program.constants)
-        numbers: dict[Atom, int] = {var: i for i, var in enumerate(self.vars)}
         n_given = len(self.vars)
-        types: dict[Any, int] = {}
-        by_identity: dict[int, int] = {}
-
-        def type_of(aval: ShapedArray) -> int:
-            number = by_identity.get(id(aval))
-            if number is None:
-                number = by_identity[id(aval)] = types.setdefault(aval, len(types))
-            return number
-
-        var_types = [type_of(v.aval) for v in self.vars]
-        literal_types: dict[int, int] = {}
-        families: dict[int, int] = {}
-        keys: dict[Any, int] = {}
-        self.members: list[Primitive] = []
+        self.vars += results
+        numbers: dict[Atom, int] = dict(zip(self.vars, range(len(self.vars)), strict=True))
+        self.operands = np.fromiter(map(numbers.get, operands, repeat(-1)), np.int64)
+        self.first_var = n_given + ends
+        made_as = np.arange(n_given, len(self.vars)) - np.repeat(
+            self.first_var[:-1], np.diff(self.first_var)
+        )
+        self.made_as = np.concatenate([np.zeros(n_given, np.int64), made_as])
+        self.families_of, _, members = numbered([e.primitive for e in equations], family_of)
+        self.members: list[Primitive] = members
         """One operation of each family."""
-        lines: dict[int, int] = {}
-        kinds: dict[Any, int] = {}
-        tokens: list[int] = []
-        operands: list[int] = []
-        first_operand: list[int] = [0]
-        first_var: list[int] = []
-        made_as: list[int] = [0] * n_given
-        for equation in self.equations:
-            primitive, source = equation.primitive, equation.source
-            family = families.get(id(primitive))
-            if family is None:
-                key = family_of(primitive)
-                family = families[id(primitive)] = keys.setdefault(key, len(keys))
-                if family == len(self.members):
-                    self.members.append(primitive)
-            line = lines.get(id(source))
-            if line is None:
-                line = lines[id(source)] = id(source.unscoped) if source is not None else 0
-            kind = [family, line]
-            for atom in equation.inputs:
-                if type(atom) is Var:
-                    number = numbers[atom]
-                    operands.append(number)
-                    kind.append(var_types[number])
-                    continue
-                operands.append(-1)
-                found = literal_types.get(id(atom))
-                if found is None:
-                    found = literal_types[id(atom)] = -1 - type_of(atom.aval)
-                kind.append(found)
-            first_operand.append(len(operands))
-            tokens.append(kinds.setdefault(tuple(kind), len(kinds)))
-            first_var.append(len(self.vars))
-            for i, var in enumerate(equation.outputs):
-                numbers[var] = len(self.vars)
-                self.vars.append(var)
-                made_as.append(i)
-                var_types.append(type_of(var.aval))
-        self.kinds, self.types = list(kinds), list(types)
-        self.tokens = np.array(tokens, np.int64)
-        self.operands = np.array(operands, np.int64)
-        self.first_operand = np.array(first_operand, np.int64)
-        self.first_var = np.array([*first_var, len(self.vars)], np.int64)
-        self.made_as = np.array(made_as, np.int64)
+        self.lines, n_lines, _ = numbered([e.source for e in equations], _line)
+        types, _, self.types = numbered([x.aval for x in operands], lambda aval: aval)
+        self.operand_types = np.where(self.operands < 0, -1 - types, types)
+        self.tokens = rows_numbered(
+            self.families_of * n_lines + self.lines, self.first_operand, self.operand_types
+        )
         self._read_uses(n_given, [numbers[x] for x in program.outputs if type(x) is Var])
 
     def _read_uses(self, n_given: int, outputs: list[int]) -> None:
         """Record definitions and last uses of variables, and cumulated sizes of equations."""
         n = len(self.equations)
-        self.sizes = np.cumsum([0, *(_size(e.primitive) for e in self.equations)])
+        sizes = np.array([*map(_size, self.members)], np.int64)[self.families_of]
+        self.sizes = np.concatenate([[0], np.cumsum(sizes)])
         counts = np.diff(self.first_var)
         self.made_at = np.concatenate([np.full(n_given, -1), np.repeat(np.arange(n), counts)])
         self.last_use = np.full(len(self.vars), -1)
@@ -255,13 +212,16 @@ class Search:
         types = [(aval.dtype, aval.ndim, aval.weak_type) for aval in self.types]
         kinds: dict[Any, int] = {}
         merged = []
-        for family, line, *operands in self.kinds:
-            avals = ((x < 0, types[-1 - x if x < 0 else x]) for x in operands)
-            merged.append(kinds.setdefault((families[family], line, *avals), len(kinds)))
+        _, firsts, tokens = np.unique(self.tokens, return_index=True, return_inverse=True)
+        for i in firsts.tolist():
+            operands = self.operand_types[self.first_operand[i] : self.first_operand[i + 1]]
+            avals = ((x < 0, types[-1 - x if x < 0 else x]) for x in operands.tolist())
+            key = (families[self.families_of[i]], self.lines[i], *avals)
+            merged.append(kinds.setdefault(key, len(kinds)))
         if len(kinds) == len(merged):
             return None
         found = copy(self)
-        found.tokens = np.array(merged, np.int64)[self.tokens]
+        found.tokens = np.array(merged, np.int64)[tokens]
         found.is_ragged = True
         return found
 
@@ -579,8 +539,6 @@ class Search:
             stacked: dict[tuple[int, int], list[int]] = {}
             shortest = steps
             for key, uses in groups.items():
-                if any(var.aval.weak_type for _, var in uses):
-                    return "a number of a weak dtype is read behind them"
                 reach = longest.get(key, 1)
                 if all(steps - step <= reach for step, _ in uses):
                     finals.update((Chain(*key, steps - step), var) for step, var in uses)
@@ -609,15 +567,19 @@ class Search:
         return ""
 
 
+def _line(source: Any) -> int:
+    """The key of a line, whatever the blocks in which it was executed."""
+    return 0 if source is None else id(source.unscoped)
+
+
 def _size(primitive: Primitive) -> int:
     """How many equations an operation is."""
     if not primitive.is_composite:
         return 1
-    return 1 + sum(size_of(x) for x in primitive.params().values() if isinstance(x, Program))
+    return 1 + sum(_length(x) for x in primitive.params().values() if isinstance(x, Program))
 
 
-def size_of(program: Program) -> int:
-    """How many equations a program is, with those of the programs in it."""
+def _length(program: Program) -> int:
     return program.memo("length", lambda: sum(_size(e.primitive) for e in program.equations))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.avals import Shape, aval_of, shaped
+from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
 from funcgrad.core.observers import OBSERVED
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Var
@@ -23,6 +23,9 @@ _KNOWN = (int, type(None))
 _WHOLE = (None, None, None)
 
 _UPDATE = DynamicUpdateSlice()
+
+_ONE = (1,)
+_SCALAR = reshaping(())
 
 
 class Box:
@@ -42,13 +45,15 @@ class Box:
         backward: Axes whose places descend.
         cuts: Operations that read it, without a change of axes.
         steps: Operations that read it.
-        part: The same of values, as one operation.
+        types: For the array of the last reading its type, and those of results of the steps.
     """
 
     __slots__ = (
-        "backward", "cuts", "is_dense", "layout", "lengths", "limits", "part", "shape",
-        "starts", "steps", "strides",
+        "_part", "backward", "cuts", "is_dense", "layout", "lengths", "limits", "shape", "starts",
+        "steps", "strides", "types",
     )  # fmt: skip
+    types: tuple[ShapedArray | None, Sequence[ShapedArray]]
+    _part: Part | None
 
     def __init__(self, shape: Shape, ranges: Sequence[range], layout: Shape | None = None) -> None:
         starts, limits, strides, lengths, backward = [], [], [], [], []
@@ -78,7 +83,34 @@ class Box:
             steps.append(Reverse(self.backward))
         self.cuts = tuple(steps)
         self.steps = self.cuts if self.layout == self.lengths else (*steps, reshaping(self.layout))
-        self.part = Part(self.by_steps, shape, shape, tuple(map(slice_of, ranges)), self.layout)
+        self.types, self._part = (None, ()), None
+
+    @classmethod
+    def of_element(cls, n: int, place: int) -> Box:
+        """One element of a vector: loops read thousands, and what is equal of them is one object.
+
+        Args:
+            n: Length of the vector.
+            place: Place of the element.
+        """
+        box = cls.__new__(cls)
+        box.shape, box.layout = (n,), ()
+        box.lengths = box.strides = _ONE
+        box.backward, box.is_dense = (), True
+        box.starts, box.limits = (place,), (place + 1,)
+        box.cuts = () if n == 1 else (Slice(box.starts, box.limits, _ONE),)
+        box.steps = (*box.cuts, _SCALAR)
+        box.types, box._part = (None, ()), None
+        return box
+
+    @property
+    def part(self) -> Part:
+        """The operation that reads it of values at once."""
+        if self._part is None:
+            ranges = map(range, self.starts, self.limits, self.strides)
+            index = [slice_of(r[::-1] if i in self.backward else r) for i, r in enumerate(ranges)]
+            self._part = Part(self.by_steps, self.shape, self.shape, tuple(index), self.layout)
+        return self._part
 
     def read(self, x: Any) -> Any:
         """This part of an array, by equations whose line is looked up once: loops read thousands.
@@ -93,9 +125,12 @@ class Box:
         if not is_recorded or not isinstance(trace, StageTrace):
             return self.by_steps(x)
         source, var = OBSERVED.locate(), x.atom
-        for step in self.steps:
+        of, types = self.types
+        if of is not var.aval:
+            types = self._types_of(var.aval)
+        for step, aval in zip(self.steps, types, strict=True):
             inputs = (var,)
-            var = Var(step.abstract_eval(var.aval))
+            var = Var(aval)
             trace.equations.append(Equation(step, inputs, (var,), source))
         return StageTracer(trace, var, source)
 
@@ -104,6 +139,16 @@ class Box:
         for step in self.steps:
             x = step.bind(x)
         return x
+
+    def _types_of(self, aval: ShapedArray) -> Sequence[ShapedArray]:
+        """The types of results of the steps that read an array of a type, which are kept."""
+        types = []
+        last = aval
+        for step in self.steps:
+            last = step.abstract_eval(last)
+            types.append(last)
+        self.types = aval, tuple(types)
+        return types
 
     def spread(self, value: Any) -> Any:
         """Values of this part under the axes of the array: the reverse of reading them."""
@@ -202,7 +247,7 @@ def known_box(shape: Shape, key: tuple[Any, ...]) -> Box | None:
     """
     if len(key) == len(shape) == 1 and type(key[0]) is int:  # loops over vectors have thousands
         n, place = shape[0], key[0]
-        return Box(shape, (range(place % n, place % n + 1),), ()) if -n <= place < n else None
+        return Box.of_element(n, place % n) if -n <= place < n else None
     used = sum(e is not None and e is not Ellipsis for e in key)
     places = [i for i, e in enumerate(key) if e is Ellipsis]
     if len(places) > 1 or used > len(shape):

@@ -345,7 +345,7 @@ def getitem(x: Any, index: Any, refuses: bool = False) -> Any:
     Known indices out of bounds raise IndexError. Traced ones do if ``refuses``; otherwise they are
     clamped to the array, after negative ones were counted from the end.
     """
-    key = known_key(index)
+    key = (index,) if type(index) is int else known_key(index)
     box = None if key is None else known_box(s.shape_of(x), key)
     if box is None:
         aval = aval_of(x)
@@ -464,7 +464,7 @@ def _update(
 
 
 def _updated(x: Any, plan: _Plan, value: Any, kind: str, mode: str | None, unique: bool) -> Any:
-    value = _fitted(value, plan, kind)
+    value = _fitted(value, plan.aval, plan.result_shape, kind)
     if plan.arrays:
         return _scatter(x, plan, value, kind, mode, unique)
     if kind == "add" and plan.aval.dtype.kind != "b":
@@ -547,20 +547,21 @@ def _where_masked(x: Any, mask: Tracer, value: Any) -> Any:
     return p.select.bind(s.broadcast_to(mask, shape), s.broadcast_to(value, shape), x)
 
 
-def _fitted(value: Any, plan: _Plan, kind: str) -> Any:
+def _fitted(value: Any, aval: ShapedArray, shape: Shape, kind: str) -> Any:
     """The values of an update in the dtype of the array and the shape of the indexed part."""
     value = as_value(value, f"x.at[index].{kind}")
-    dtype = plan.aval.dtype
-    promoted = result_dtype([plan.aval.strong(), aval_of(value)])
-    both_exact = promoted.kind in "iu" and dtype.kind in "iu"
-    if not (both_exact or np.can_cast(promoted, dtype, "same_kind")):
-        error = _refused_dtype(value, plan, kind, promoted)
-        if dialect() is NUMPY:
-            raise error
-        warnings.warn(str(error), FutureWarning, stacklevel=4)  # and converts, as JAX does
-        if is_complex(aval_of(value).dtype):
-            value = p.real.bind(value)
-    return _spread(to_dtype(value, dtype), plan.aval, plan.result_shape, f"x.at[index].{kind}")
+    dtype = aval.dtype
+    if aval_of(value).dtype is not dtype:
+        promoted = result_dtype([aval.strong(), aval_of(value)])
+        both_exact = promoted.kind in "iu" and dtype.kind in "iu"
+        if not (both_exact or np.can_cast(promoted, dtype, "same_kind")):
+            error = _refused_dtype(value, aval, kind, promoted)
+            if dialect() is NUMPY:
+                raise error
+            warnings.warn(str(error), FutureWarning, stacklevel=4)  # and converts, as JAX does
+            if is_complex(aval_of(value).dtype):
+                value = p.real.bind(value)
+    return _spread(to_dtype(value, dtype), aval, shape, f"x.at[index].{kind}")
 
 
 def _spread(value: Any, aval: ShapedArray, shape: Shape, what: str) -> Any:
@@ -577,12 +578,12 @@ def _spread(value: Any, aval: ShapedArray, shape: Shape, what: str) -> Any:
     return s.broadcast_to(value, shape)
 
 
-def _refused_dtype(value: Any, plan: _Plan, kind: str, promoted: Any) -> DtypeError:
+def _refused_dtype(value: Any, aval: ShapedArray, kind: str, promoted: Any) -> DtypeError:
     return DtypeError(
-        f"x.at[index].{kind}: {aval_of(value)} does not fit into {plan.aval} without loss."
+        f"x.at[index].{kind}: {aval_of(value)} does not fit into {aval} without loss."
         f"{_location()}\n"
         f"Convert the array first, x.astype(np.{promoted}), or the value, "
-        f"value.astype(np.{plan.aval.dtype})."
+        f"value.astype(np.{aval.dtype})."
     )
 
 
@@ -718,6 +719,12 @@ class IndexUpdateRef:
         if fill_value is not None:
             raise ArgumentError(f"x.at[index].{kind} reads nothing, so it has no fill_value.")
         mode = _named_mode(mode, "drop")
+        if kind == "set" and mode is None and wrap_negative_indices:
+            key, aval = known_key(self.index), aval_of(self.array)
+            box = None if key is None else known_box(aval.shape, key)
+            if box is not None and box.is_dense:
+                value = _fitted(values, aval, box.layout, kind)
+                return box.overwritten(strong(self.array), value)
         plan = self._plan(mode, wrap_negative_indices)
         return _update(self.array, plan, values, kind, mode, unique_indices)
 

@@ -11,7 +11,7 @@ loops is found before these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,9 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 _MAX_PERIODS = 6
 """How many periods are tried at a level."""
+
+_NARROW = 4
+"""Operands of most operations: longer lists are compared one by one."""
 
 
 class Repeats:
@@ -96,3 +99,63 @@ class Repeats:
         frequent = np.argsort(counts, kind="stable")[-_MAX_PERIODS:]
         enough = [int(values[i]) for i in frequent if counts[i] * 2 >= self._least]
         return sorted(enough, reverse=True)
+
+
+# Tokens from what equations are.
+
+
+def numbered(
+    things: Sequence[Any], key_of: Callable[[Any], Hashable]
+) -> tuple[Integers, int, list[Any]]:
+    """Numbers of things by their keys, how many keys there are, and a thing for each.
+
+    The key of each object is asked for once, however often it is there.
+    """
+    identities = np.fromiter(map(id, things), np.int64)
+    _, firsts, places = np.unique(identities, return_index=True, return_inverse=True)
+    keys: dict[Hashable, int] = {}
+    members: list[Any] = []
+    numbers = []
+    for i in firsts.tolist():
+        number = keys.setdefault(key_of(things[i]), len(keys))
+        if number == len(members):
+            members.append(things[i])
+        numbers.append(number)
+    return np.array(numbers, np.int64)[places], len(members), members
+
+
+def flattened(groups: Iterable[Sequence[Any]]) -> tuple[list[Any], Integers]:
+    """Members of groups, one behind the other: where each group begins, and the last one ends.
+
+    Groups are not kept: a garbage collection would traverse those of all equations.
+    """
+    members: list[Any] = []
+    ends = [0]
+    for group in groups:
+        members += group
+        ends.append(len(members))
+    return members, np.array(ends, np.int64)
+
+
+def rows_numbered(heads: Integers, ends: Integers, entries: Integers) -> Integers:
+    """Numbers of rows, equal ones for equal rows.
+
+    Args:
+        heads: The first entry of each.
+        ends: Where the others begin, and where those of the last row end.
+        entries: The others.
+    """
+    lengths = np.diff(ends)
+    numbers = heads * (lengths.max(initial=0) + 1) + lengths
+    entries = entries - entries.min(initial=0)
+    base = entries.max(initial=0) + 1
+    for k in range(_NARROW):
+        (rows,) = np.nonzero((lengths > k) & (lengths <= _NARROW))
+        _, numbers = np.unique(numbers, return_inverse=True)
+        _, longer = np.unique(numbers[rows] * base + entries[ends[rows] + k], return_inverse=True)
+        numbers[rows] = len(numbers) + longer
+    known: dict[Any, int] = {}
+    for i in np.flatnonzero(lengths > _NARROW).tolist():
+        key = (int(numbers[i]), entries[ends[i] : ends[i + 1]].tobytes())
+        numbers[i] = 3 * len(numbers) + known.setdefault(key, len(known))
+    return numbers

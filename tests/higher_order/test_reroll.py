@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,16 +63,9 @@ def test_random_programs_keep_their_bits(first: int) -> None:
     assert random_loops.compared(20, first).wrong == []
 
 
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize("first", range(0, 60, 20))
-def test_wider_random_programs_keep_their_bits(first: int) -> None:
-    assert random_loops.compared(20, first, random_loops.Wider, 5).wrong == []
-
-
 @pytest.mark.nightly
-@pytest.mark.parametrize("writer", [random_loops.Writer, random_loops.Wider])
-def test_thousands_of_random_programs_keep_their_bits(writer: type[random_loops.Writer]) -> None:
-    assert random_loops.compared(3000, 100, writer, 20).wrong == []
+def test_thousands_of_random_programs_keep_their_bits() -> None:
+    assert random_loops.compared(3000, 100).wrong == []
 
 
 @pytest.mark.parametrize("seed", [1100077, 1104023])
@@ -241,23 +235,6 @@ def test_branches_and_calls_in_steps() -> None:
         assert_same_bits(function, np.linspace(0.0, 2.0, 5))
 
 
-@pytest.mark.parametrize("call", [fg.jit, fg.checkpoint])
-def test_what_calls_hold_counts(call: Any) -> None:
-    @call
-    def step(x: Any) -> Any:
-        for _ in range(3):
-            x = np.sin(x) * 0.9
-        return x
-
-    def f(x: Any) -> Any:
-        for _ in range(60):
-            x = step(x)
-        return [x]
-
-    assert lengths(f, RNG.normal(size=3)) == [60]
-    assert_same_bits(f, RNG.normal(size=3))
-
-
 def test_lists_of_results() -> None:
     def f(x: Any) -> list[Any]:
         rows = []
@@ -348,6 +325,23 @@ def test_results_in_between_end_a_loop() -> None:
     x = np.linspace(0, 1, 1000)
     assert lengths(f, x) == [160, 160, 160, 160]
     assert_same_bits(f, x)
+
+
+def test_numbers_of_python_that_loops_hand_on() -> None:
+    """What is computed of Python's numbers alone is read behind loops, as weak as before."""
+
+    def run(x: Any) -> Any:
+        found = [np.sin(x * k) for k in range(300)]
+        total = found[0]
+        for a, b in pairwise(found):
+            total = total + a * b
+        return total * np.float32(0.5), total, found[7]
+
+    assert lengths(run, 0.7) == [300, 299]
+    assert_same_bits(run, 0.7)
+    weak = [a.weak_type for a in fg.make_jaxpr(run)(0.7).out_avals]
+    with fg.reroll_loops(False):
+        assert [a.weak_type for a in fg.make_jaxpr(run)(0.7).out_avals] == weak
 
 
 def test_values_that_have_nothing_in_common() -> None:
