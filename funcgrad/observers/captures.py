@@ -351,7 +351,9 @@ def underlying(function: Any) -> FunctionType | None:
         elif isinstance(function, MethodType):
             function = function.__func__
         else:
-            wrapped = getattr(function, "__dict__", {}).get("__wrapped__")
+            # A module that finds its names when they are asked for would find all of them.
+            is_module = isinstance(function, ModuleType)
+            wrapped = None if is_module else getattr(function, "__dict__", {}).get("__wrapped__")
             if wrapped is None:
                 return None
             function = wrapped

@@ -16,6 +16,7 @@ import pytest
 import funcgrad as fg
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
+from funcgrad.interop import running
 from funcgrad.interop.jax.arrays import Adopted, Array, adopt
 from funcgrad.interop.jax.devices import Mesh, NamedSharding
 from funcgrad.interop.jax.modules import NAMES, SOURCES
@@ -70,8 +71,34 @@ def test_a_script(tmp_path):
     command = [sys.executable, "-m", "funcgrad.interop.jax", str(script), "a", "b"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.stdout.startswith("['a', 'b'] Array 0."), done.stderr
-    done = subprocess.run(command[:3], capture_output=True, text=True, check=False, timeout=300)
-    assert "usage: python -m funcgrad.interop.jax [--summary] script.py" in done.stderr
+    module = [*command[:3], "-m", "script", "a"]
+    done = subprocess.run(
+        module, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path
+    )
+    assert done.stdout.startswith("['a'] Array 0."), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "usage: python -m funcgrad.interop.jax [--summary] script.py"),
+        (["--help"], "       python -m funcgrad.interop.jax [--summary] -m module [arguments]"),
+        (["nowhere.py"], "funcgrad.interop.jax: there is no file 'nowhere.py'. Modules are run by"),
+    ],
+)
+def test_a_command_that_names_no_script(arguments, message, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["", *arguments])
+    with pytest.raises(SystemExit) as error:
+        running.run("funcgrad.interop.jax", pytest.fail, lambda script: "")
+    assert message in str(error.value)
+
+
+def test_a_profile_of_xla_is_not_written_but_said():
+    trace = SOURCES["jax.profiler"].find("trace")
+    with pytest.warns(UserWarning, match=r"nothing is written to 'here'.*funcgrad.profile\(f\)"):
+        block = trace("here", create_perfetto_link=False)
+    with block:
+        pass
 
 
 def test_a_summary_of_a_script_that_stops_at_a_missing_name(tmp_path):
@@ -79,7 +106,7 @@ def test_a_summary_of_a_script_that_stops_at_a_missing_name(tmp_path):
     script.write_text(
         "import jax, jax.numpy as jnp\n"
         "from jax.experimental import pallas as pl\n"
-        "jax.jit(jnp.sin)(1.0)\n"
+        "jax.jit(lambda x: jnp.sin(x))(1.0)\n"
         "pl.pallas_call(print)\n"
     )
     command = [sys.executable, "-m", "funcgrad.interop.jax", str(script)]
@@ -88,7 +115,7 @@ def test_a_summary_of_a_script_that_stops_at_a_missing_name(tmp_path):
     _, first, *names, missing, times = summary.splitlines()
     assert first.endswith("with 32 bits (jax_enable_x64 is off).")
     assert names == ["  jax, by funcgrad: jit", "  jax.numpy, by funcgrad.numpy: sin"]
-    assert missing == "  missing: jax.experimental.pallas.pallas_call"
+    assert missing == "  missing, an error only where called: jax.experimental.pallas.pallas_call"
     assert re.match(r"  [\d.]+ s of processor time since the start; compiled kernels: \d", times)
 
 

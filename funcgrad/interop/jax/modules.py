@@ -383,6 +383,9 @@ SOURCES: dict[str, Source] = {
             "StepTraceAnnotation": words.block,
             "TraceAnnotation": words.block,
             "annotate_function": registering.decorator,
+            "start_trace": words.start_trace,
+            "stop_trace": lambda: None,
+            "trace": words.profiler_trace,
         }
     ),
     "jax.random": Source(

@@ -32,7 +32,7 @@ def summary_of(script: str) -> str:
         f"{script} ran on funcgrad, which answered to the name jax as JAX {VERSION} does, with "
         f"{bits} bits (jax_enable_x64 is {'on' if is_x64() else 'off'}).",
         *(line for module in modules if (line := _line_of(module))),
-        f"  missing: {', '.join(missing) or 'nothing'}",
+        f"  missing, an error only where called: {', '.join(missing) or 'nothing'}",
         f"  {time.process_time():.1f} s of processor time since the start; compiled kernels: "
         f"{stats.compiled} new, {stats.loaded_from_disk} from disk, in {seconds:.1f} s",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -543,6 +544,31 @@ class block(contextlib.ContextDecorator):
 
     def __exit__(self, *error: object) -> None:
         pass
+
+
+def start_trace(log_dir: Any, *args: Any, **options: Any) -> None:
+    """`jax.profiler.start_trace`, which says that there is no profile of XLA.
+
+    Args:
+        log_dir: Where it would be written.
+        *args: Further arguments of JAX's function.
+        **options: Likewise.
+    """
+    _say_nothing_is_written(log_dir)
+
+
+def profiler_trace(log_dir: Any, *args: Any, **options: Any) -> block:
+    """`jax.profiler.trace`: a block, for which this is said, too. The arguments are the same."""
+    _say_nothing_is_written(log_dir)
+    return block()
+
+
+def _say_nothing_is_written(log_dir: Any) -> None:
+    warnings.warn(
+        f"jax.profiler: nothing is written to {str(log_dir)!r}, as this program runs on funcgrad. "
+        "funcgrad.profile(f)(*args) returns the time of every line of f.",
+        stacklevel=3,
+    )
 
 
 class _KnownTrace(Trace):
