@@ -63,9 +63,8 @@ class ShapedArray:
     def update(self, shape: Shape | None = None, dtype: np.dtype[Any] | None = None) -> ShapedArray:
         """The type with another shape or dtype."""
         shape = self.shape if shape is None else shape
-        if self.weak_type and dtype is None:
-            return ShapedArray(shape, self.dtype, True)
-        return shaped(shape, self.dtype if dtype is None else dtype)
+        is_weak = self.weak_type and dtype is None
+        return shaped(shape, self.dtype if dtype is None else dtype, is_weak)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -112,23 +111,23 @@ def check_size(what: str, shape: Shape, dtype: np.dtype[Any]) -> None:
         )
 
 
-INTERNED: dict[tuple[Shape, np.dtype[Any]], ShapedArray] = {}
-"""Strong avals by shape and dtype, as `shaped` has made them."""
+INTERNED: dict[tuple[Any, ...], ShapedArray] = {}
+"""Avals as `shaped` has made them, strong ones by shape and dtype."""
 _INTERN_LIMIT = 16384
 
 
-def shaped(shape: Shape, dtype: np.dtype[Any]) -> ShapedArray:
-    """The strong aval of this shape and dtype; equal calls usually give the same object."""
-    key = (shape, dtype)
+def shaped(shape: Shape, dtype: np.dtype[Any], weak_type: bool = False) -> ShapedArray:
+    """The aval of this shape and dtype, strong if not told; equal calls usually give one object."""
+    key = (shape, dtype, True) if weak_type else (shape, dtype)
     found = INTERNED.get(key)
     if found is None:
         if len(INTERNED) >= _INTERN_LIMIT:
             INTERNED.clear()
-        found = INTERNED[key] = ShapedArray(shape, dtype)
+        found = INTERNED[key] = ShapedArray(shape, dtype, weak_type)
     return found
 
 
-_WEAK = {kind: ShapedArray((), dtype, weak_type=True) for kind, dtype in PYTHON_SCALARS.items()}
+_WEAK = {kind: shaped((), dtype, True) for kind, dtype in PYTHON_SCALARS.items()}
 # Python's bool is not weak in any way that shows: it is NumPy's lowest dtype.
 _WEAK[bool] = ShapedArray((), PYTHON_SCALARS[bool])
 _SCALARS: dict[type, ShapedArray] = dict(_WEAK)

@@ -232,7 +232,7 @@ def _common_type(avals: Sequence[ShapedArray]) -> ShapedArray | None:
         return None
     weak = [a.dtype for a in avals if a.weak_type]
     if not strong:
-        return ShapedArray(shape, np.result_type(*weak), True)
+        return shaped(shape, np.result_type(*weak), True)
     (dtype,) = strong
     ranks = ["biufc".index(d.kind) for d in weak]
     fits = all(rank <= "biufc".index(dtype.kind) for rank in ranks)

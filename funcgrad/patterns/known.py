@@ -41,9 +41,25 @@ class Scope:
         """The value of an atom if it is known, else ``None``."""
         if isinstance(atom, Literal):
             return atom.value
-        if atom not in self.values:
-            self.values[atom] = self._computed(atom)
+        pending = [atom]  # no recursion: loops that stay unrolled are thousands of operations long
+        while pending:
+            var = pending[-1]
+            needed = () if var in self.values else self._operands(var)
+            unknown = [a for a in needed if type(a) is Var and a not in self.values]
+            if unknown:
+                pending += unknown
+                continue
+            pending.pop()
+            if var not in self.values:
+                self.values[var] = self._computed(var)
         return self.values[atom]
+
+    def _operands(self, var: Var) -> Sequence[Atom]:
+        """Operands of the operation that computes a name, all of which have to be known."""
+        made = None if var in self.inputs else makers(self.program).get(var)
+        if made is None or made[0].primitive.is_effectful or made[0].primitive.is_composite:
+            return ()
+        return made[0].inputs
 
     def _computed(self, var: Var) -> Any:
         if var in self.inputs:

@@ -1037,9 +1037,7 @@ class Convert(Primitive):
         return part.astype(self.dtype)
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
-        if self.weak:
-            return ShapedArray(x.shape, self.dtype, True)
-        return shaped(x.shape, self.dtype)
+        return shaped(x.shape, self.dtype, self.weak)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         exact = not is_inexact(self.dtype)

@@ -422,8 +422,8 @@ class Elementwise(Primitive):
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
         first = avals[0]
         # Interned avals make the common case an identity check.
-        is_plain = self.result == "same" and len(avals) <= 2 and not first.weak_type
-        if is_plain and avals[-1] is first and first.dtype.kind in self.kinds:
+        keeps_type = self.result == "same" and (self.keeps_weak or not first.weak_type)
+        if keeps_type and len(avals) <= 2 and avals[-1] is first and first.dtype.kind in self.kinds:
             return first
         shape = broadcast_shapes(self.name, avals)
         dtype = self._check_dtypes(avals)
@@ -434,7 +434,7 @@ class Elementwise(Primitive):
             dtype = real_dtype(dtype)
         elif self.result == "complex":
             dtype = complex_dtype(dtype)
-        return ShapedArray(shape, dtype, True) if weak else shaped(shape, dtype)
+        return shaped(shape, dtype, weak)
 
     def _check_dtypes(self, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
         dtype = avals[-1].dtype

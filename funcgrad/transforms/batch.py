@@ -152,7 +152,7 @@ class WeakBatchTrace(BatchTrace):
         """A mapped value that is weak, whether its parent's value says so or not."""
         made = BatchTracer(self, value.value)
         shape, dtype = value.aval.shape, value.aval.dtype
-        made.aval = ShapedArray(shape, _WEAK.get(dtype.kind, dtype), True)
+        made.aval = shaped(shape, _WEAK.get(dtype.kind, dtype), True)
         return made
 
     def unwrap(self, value: Any) -> tuple[Any, int | None]:

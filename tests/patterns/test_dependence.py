@@ -388,3 +388,14 @@ def test_long_loops_whose_results_do_not_read_what_is_carried() -> None:
 
     pattern = jacobian_sparsity(f)(np.ones(7000))
     assert (pattern.matrix != scipy.sparse.eye_array(7000, dtype=bool)).nnz == 0
+
+
+def test_long_chains_of_known_values() -> None:
+    def f(x: Any) -> Any:
+        w = fg.numpy.cos(np.float64(1.0))
+        for _ in range(1500):
+            w = w * 0.5 + 1.0
+        return x * w
+
+    with fg.reroll_loops(False):
+        assert jacobian_sparsity(f)(np.ones(3)).nnz == 3

@@ -170,7 +170,7 @@ class Array(np.ndarray, metaclass=_Kind):
     def aval(self) -> ShapedArray:
         """Its shape and dtype."""
         dtype = check_dtype(self.dtype)
-        return ShapedArray(self.shape, dtype, True) if self.weak_type else shaped(self.shape, dtype)
+        return shaped(self.shape, dtype, self.weak_type)
 
     @property
     def addressable_shards(self) -> list[Shard]:
