@@ -402,12 +402,12 @@ class _PlanText:
             yield f"# run by {len(users)} steps; the first one:"
         yield from (f"# {line}" for line in source_lines(first.nodes))
         places = first.places
-        is_walk = bool(first.nodes) and isinstance(first.nodes[0], Point | Fold)
+        is_nest = bool(first.nodes) and isinstance(first.nodes[0], Point | Fold)
         for line in source.splitlines():
             comment = ""
             if (found := _POINTER.match(line)) and int(found[1]) in places:
                 comment = self._value(places[int(found[1])].value)
-            elif is_walk and (found := _RESULT.match(line)):
+            elif is_nest and (found := _RESULT.match(line)):
                 comment = _origin(first.nodes[int(found[1])])
             yield f"{line}  # {comment}" if comment else line
         yield ""

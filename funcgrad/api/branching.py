@@ -256,7 +256,7 @@ def repeat(test: Function, step: Function, state: State) -> None:
         step()
 
 
-def walk(
+def iterate(
     items: Iterable[Any], step: Function, left: Function | None, acts: bool, state: State
 ) -> None:
     """``for item in items: step(item)``, until ``left()`` holds.

@@ -562,7 +562,7 @@ class _Function:
         step = self._arm(node, name, body, item)
         stopped: ast.expr = _lambda(_name(left)) if left else ast.Constant(None)
         acts = ast.Constant(_acts(node.body))
-        call = _call("walk", self.expressions(node.iter), _name(name), stopped, acts, state)
+        call = _call("iterate", self.expressions(node.iter), _name(name), stopped, acts, state)
         return [step, write, _at(node, ast.Expr(call))]
 
     # Expressions.

@@ -594,7 +594,7 @@ def _intern(node: _Node, meta: Hashable, parts: tuple[PyTreeDef, ...] | int) -> 
 
 
 _Path = tuple["_Path", Any] | None
-"""A path as it is walked: the path of the container and the key in it; ``None`` at the root."""
+"""A path as it is traversed: the path of the container and the key in it; ``None`` at the root."""
 
 
 def _keys_of(path: _Path) -> KeyPath:
@@ -1052,17 +1052,17 @@ def tree_flatten_with_path(
     """
     rows: list[tuple[KeyPath, Any]] = []
     if is_leaf is None or not is_leaf_takes_path:
-        _walk(tree, rows, is_leaf)
+        _traverse(tree, rows, is_leaf)
         return rows, tree_structure(tree, is_leaf)
     # The structure is found in the same order, by the same answers.
-    answers = iter(_walk_by_path(tree, rows, is_leaf))
+    answers = iter(_traverse_by_path(tree, rows, is_leaf))
     return rows, tree_structure(tree, lambda _: next(answers))
 
 
-def _walk_by_path(
+def _traverse_by_path(
     tree: Any, rows: list[tuple[KeyPath, Any]], is_leaf: Callable[[KeyPath, Any], bool]
 ) -> list[bool]:
-    """Walk as `_walk` does, and note the answers of ``is_leaf``."""
+    """Traverse as `_traverse` does, and note the answers of ``is_leaf``."""
     answers: list[bool] = []
     pending: list[tuple[KeyPath, Any]] = [((), tree)]
     above: list[Any] = []
@@ -1082,7 +1082,7 @@ def _walk_by_path(
     return answers
 
 
-def _walk(tree: Any, rows: list[tuple[KeyPath, Any]], is_leaf: IsLeaf) -> None:
+def _traverse(tree: Any, rows: list[tuple[KeyPath, Any]], is_leaf: IsLeaf) -> None:
     node = _container(tree, is_leaf)
     if node is None:
         rows.append(((), tree))

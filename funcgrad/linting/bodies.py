@@ -68,12 +68,12 @@ def bodies(equation: Equation) -> tuple[list[Body], dict[int, int]]:
     return [], {}
 
 
-def walk(equations: Iterable[Equation]) -> Iterator[Equation]:
+def all_equations(equations: Iterable[Equation]) -> Iterator[Equation]:
     """Operations, and those within them."""
     for equation in equations:
         yield equation
         for body in bodies(equation)[0]:
-            yield from walk(body.program.equations)
+            yield from all_equations(body.program.equations)
 
 
 class Needed:

@@ -33,7 +33,7 @@ from funcgrad.core.program import Equation, Var
 from funcgrad.core.trace import EVAL, Tracer, using_trace
 from funcgrad.diagnostics.record import OPTIONS, Record, record
 from funcgrad.higher_order.jit import stepwise
-from funcgrad.linting.bodies import Needed, differentiated, form_of, stand_in, walk
+from funcgrad.linting.bodies import Needed, all_equations, differentiated, form_of, stand_in
 from funcgrad.linting.calls import CallLog, code_of, watching
 from funcgrad.linting.sides import direction, distance, jumps, leaps, moved
 from funcgrad.lowering import Call
@@ -214,7 +214,7 @@ class Subject:
         """Whether the function computes derivatives itself."""
         if self._has_traced_derivatives:
             return True
-        sources = (e.source for e in walk(self.record.equations) if e.source is not None)
+        sources = (e.source for e in all_equations(self.record.equations) if e.source is not None)
         return any(source.phase != FORWARD for source in sources)
 
     def evaluations(self, look: Callable[[Step], None]) -> None:
@@ -244,7 +244,7 @@ class Subject:
     @cached_property
     def has_jump(self) -> bool:
         """Whether value or derivative differ on both sides of the arguments, however near."""
-        return any(any(map(jumps, *sides)) for _, *sides in self._surroundings())
+        return any(any(map(jumps, *sides)) for _, *sides in self._one_sided_values())
 
     @cached_property
     def has_break(self) -> bool:
@@ -253,17 +253,17 @@ class Subject:
             with stepwise(False), suppress(errors.MissingRuleError, errors.ArgumentError):
                 if not _are_finite(self._gradient(self.active, ())):
                     return True
-        return self.differs or not all(_are_finite(here) for here, *_ in self._surroundings())
+        return self.differs or not all(_are_finite(here) for here, *_ in self._one_sided_values())
 
     @cached_property
     def differs(self) -> bool:
         """Whether a finite value or derivative at the data differs from its limits there."""
         return any(
             any(map(jumps, *sides)) or any(map(leaps, here, *sides))
-            for here, *sides in self._surroundings()
+            for here, *sides in self._one_sided_values()
         )
 
-    def _surroundings(self) -> Iterator[list[list[Any]]]:
+    def _one_sided_values(self) -> Iterator[list[list[Any]]]:
         """Value and derivative at the arguments, on two sides, and there 16 times farther away.
 
         Each place is computed once, for all that ask.
@@ -322,7 +322,7 @@ class Subject:
         with stepwise(False):
             derivative(self.active, self.active)
             compute = derivative
-            n_operations = sum(1 for _ in walk(self.record.equations))
+            n_operations = sum(1 for _ in all_equations(self.record.equations))
             if time.monotonic() - start > LONG and n_operations < MANY:
                 compute = jit(derivative)
                 try:
@@ -423,7 +423,7 @@ def _are_finite(values: Values) -> bool:
 
 def sources_within(equation: Equation) -> Iterator[SourceLocation]:
     """The lines of the body of a loop, or of branches."""
-    for inner in walk([equation]):
+    for inner in all_equations([equation]):
         if inner is not equation and inner.source is not None:
             yield inner.source
 

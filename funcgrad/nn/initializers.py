@@ -232,7 +232,7 @@ def _truncated(key: Array, shape: Sequence[int], dtype: Any) -> Array:
     return random.truncated_normal(key, -2.0, 2.0, shape, dtype)
 
 
-def _turned(key: Array, shape: Sequence[int], dtype: Any, radius: Callable[..., Any]) -> Array:
+def _isotropic(key: Array, shape: Sequence[int], dtype: Any, radius: Callable[..., Any]) -> Array:
     """Complex numbers of random directions, whose radii are a function of uniform numbers."""
     real = real_dtype(dtype)
     of_radius, of_angle = random.split(key)
@@ -243,14 +243,14 @@ def _turned(key: Array, shape: Sequence[int], dtype: Any, radius: Callable[..., 
 
 
 def _on_disk(key: Array, shape: Sequence[int], dtype: Any) -> Array:
-    return _turned(key, shape, dtype, lambda u, kind: p.sqrt.bind(u))
+    return _isotropic(key, shape, dtype, lambda u, kind: p.sqrt.bind(u))
 
 
 def _truncated_complex(key: Array, shape: Sequence[int], dtype: Any) -> Array:
     def radius(u: Any, kind: Any) -> Any:  # the inverse of Rayleigh's distribution function
         return p.sqrt.bind(p.neg.bind(p.log1p.bind(p.mul.bind(u, kind(math.expm1(-4.0))))))
 
-    return _turned(key, shape, dtype, radius)
+    return _isotropic(key, shape, dtype, radius)
 
 
 # Samplers by name, each with the reciprocal of its variance.
@@ -348,7 +348,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
 
 
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Kernels of convolutions that pass on what they are given, turned: zeros around one matrix.
+    """Kernels of convolutions that pass on what they are given, rotated: zeros around one matrix.
 
     Args:
         scale: Factor.

@@ -148,7 +148,7 @@ def _pad_by(
 
 
 def _pad_oddly(x: Any, axis: int, low: int, high: int, period: int) -> Any:
-    """Borders that go on beyond the ends as the array came there, turned by half a turn.
+    """Borders that go on beyond the ends as the array came there, rotated by 180 degrees.
 
     With ends ``a`` and ``b`` of the array it is ``q (b - a)`` above the array in the part ``q`` of
     the line, if ``q`` is even, else ``(1 - q) a + (1 + q) b`` minus the reversed array.

@@ -1,4 +1,4 @@
-"""Elements in another order: flipped, turned, rolled, repeated, in windows, as other dtypes."""
+"""Elements in another order: flipped, rotated, rolled, repeated, in windows, as other dtypes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 
 def _rotated(m: Any, turns: Any, axes: tuple[int, int]) -> Any:
-    """A square turned by a traced number of quarters."""
+    """A square rotated by a traced number of quarters."""
     lengths = {shape_of(m)[axis] for axis in axes}
     if len(lengths) > 1:
         raise ShapeError(

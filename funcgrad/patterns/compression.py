@@ -78,7 +78,7 @@ class TapePattern:
     def _relations(self, sizes: Sequence[int]) -> list[Found]:
         """Relation of each output to elements of the inputs, some of which have none."""
         program, residuals = self._program
-        known = [_asking(x) for x in residuals]
+        known = [_reader_of(x) for x in residuals]
         given: list[Found] = [None] * len(known)
         start = 0
         slots = [slot for slot in self.linear.inputs if slot is not None]
@@ -91,7 +91,7 @@ class TapePattern:
         return [None if slot is None else next(found) for slot in self.linear.outputs]
 
 
-def _asking(residual: Any) -> Callable[[], Any] | None:
+def _reader_of(residual: Any) -> Callable[[], Any] | None:
     """How to get the value of a traced number, if it is computed from constants alone."""
     while isinstance(residual, LinearizeTracer):
         residual = residual.primal

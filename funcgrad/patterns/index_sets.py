@@ -72,7 +72,7 @@ class Dimension:
         """The distance of its first and last index."""
         return self.step * (self.size - 1)
 
-    def turned(self) -> tuple[Dimension, int, int]:
+    def in_reverse(self) -> tuple[Dimension, int, int]:
         """The same in opposite order, and by how much start and column move."""
         flipped = Dimension(self.axis, -self.step, self.size, -self.stride)
         return flipped, self.reach, self.stride * (self.size - 1)
@@ -109,7 +109,7 @@ def piece_of(starts: Iterable[int], dims: Iterable[Dimension], column: int) -> P
         if dim.size == 1 or (dim.axis == FREE and dim.stride == 0):
             continue
         if dim.step < 0 or (dim.axis == FREE and dim.stride < 0):
-            dim, step, stride = dim.turned()
+            dim, step, stride = dim.in_reverse()
             column += stride
             if dim.axis != FREE:
                 first[dim.axis] += step

@@ -80,15 +80,19 @@ def slope_in_shape(place: int, is_below: bool | None = None) -> e.Formula:
         own, other, y = (
             e.where(is_inside, v, inner) for v, inner in ((a, 1.0), (b, 1.0), (x, 0.5))
         )
-        is_turned = y > (own + 1.0) / (own + other + 2.0)
-        turn = _exchanged(is_turned)
-        value, slopes = _slope(*turn(own, other), *turn(y, 1.0 - y))
-        slope = turn(*slopes)[place]
+        is_exchanged = y > (own + 1.0) / (own + other + 2.0)
+        exchange = _exchanged(is_exchanged)
+        value, slopes = _slope(*exchange(own, other), *exchange(y, 1.0 - y))
+        slope = exchange(*slopes)[place]
         if is_below is None:
-            found = e.where(is_turned, -value * slope, value * slope)
+            found = e.where(is_exchanged, -value * slope, value * slope)
         else:  # the other one is the larger of the two
             rest = -value * slope / (1.0 - value)
-            found = e.where(is_turned, rest, slope) if is_below else e.where(is_turned, slope, rest)
+            found = (
+                e.where(is_exchanged, rest, slope)
+                if is_below
+                else e.where(is_exchanged, slope, rest)
+            )
         return e.where(is_inside, found, e.where(is_valid, x * 0.0, math.nan))
 
     return formula

@@ -428,15 +428,15 @@ def assemble(recipe: Recipe, wi: Any, vectors: Any) -> Any:
     row = recipe(BroadcastTo(shape), recipe(Reshape((*shape[:-2], 1, n)), wi))
     start, steps = (0,) * (ndim - 1), (1,) * ndim
 
-    def turned(k: int) -> Any:
+    def rotated(k: int) -> Any:
         """Its columns, of which that at ``k`` is the first one."""
         head = recipe(Slice((*start, k), shape, steps), vectors)
         rest = recipe(Slice((*start, 0), (*shape[:-1], k), steps), vectors)
         return recipe(Concatenate(ndim - 1), head, rest)
 
     is_second = recipe(p.less, row, zero)
-    re = recipe(p.select, is_second, turned(n - 1), vectors)
-    of_first = recipe(p.select, recipe(p.less, zero, row), turned(1 % n), zero)
+    re = recipe(p.select, is_second, rotated(n - 1), vectors)
+    of_first = recipe(p.select, recipe(p.less, zero, row), rotated(1 % n), zero)
     im = recipe(p.select, is_second, recipe(p.neg, vectors), of_first)
     return recipe(p.from_parts, re, im)
 

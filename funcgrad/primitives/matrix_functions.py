@@ -55,10 +55,10 @@ class Sylvester(ByMatrix):
 
     def natively(self, recipe: Recipe, *inputs: Any) -> Any:
         a, b, c = inputs
-        dot, turned = product(len(a.aval.shape)), Transpose(by_columns(a.aval))
+        dot, transposition = product(len(a.aval.shape)), Transpose(by_columns(a.aval))
 
         def adjoint_of(x: Any) -> Any:
-            x = recipe(turned, x)
+            x = recipe(transposition, x)
             return recipe(conj, x) if is_complex(x.aval.dtype) else x
 
         # With a = u r u^H and b^H = v s v^H: r y + y s^H = u^H c v, and x = u y v^H.

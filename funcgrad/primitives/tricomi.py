@@ -81,9 +81,9 @@ def tricomi(scipys: e.Formula, a: e.Expression, b: e.Expression, x: e.Expression
     """``U(a, b, x)``; SciPy's own where ``x`` is 0 or ``a`` is far from what users have."""
     given = (a, b, x)
     over = a - b + 1.0
-    is_turned = (over > 0.0) & (a < _SMALLEST)
-    factor = e.where(is_turned, e.power(x, 1.0 - b), 1.0)
-    a, b = e.where(is_turned, over, a), e.where(is_turned, 2.0 - b, b)
+    is_reflected = (over > 0.0) & (a < _SMALLEST)
+    factor = e.where(is_reflected, e.power(x, 1.0 - b), 1.0)
+    a, b = e.where(is_reflected, over, a), e.where(is_reflected, 2.0 - b, b)
     steps = e.maximum(e.floor(_SMALLEST - a) + 1.0, 0.0)
     start = a + steps
     value, above, width = _pair(start, b, x)

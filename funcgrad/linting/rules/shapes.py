@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from funcgrad.core.program import Equation, Var
-from funcgrad.linting.bodies import bodies, form_of, walk
+from funcgrad.linting.bodies import all_equations, bodies, form_of
 from funcgrad.linting.rule import Findings, rule
 from funcgrad.linting.subject import Subject
 from funcgrad.lowering import Reduction, Reindex, Reshape
@@ -58,7 +58,7 @@ class _Flow:
 
     def __init__(self, subject: Subject) -> None:
         self.constants = subject.record.constants
-        self.equations = [*walk(subject.record.equations)]
+        self.equations = [*all_equations(subject.record.equations)]
         self.makers = {var: e for e in self.equations for var in e.outputs}
         self.outer: dict[Var, Any] = {}
         for equation in self.equations:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from funcgrad.core.program import Equation
-from funcgrad.linting.bodies import walk
+from funcgrad.linting.bodies import all_equations
 from funcgrad.linting.rule import Findings, rule
 from funcgrad.linting.subject import Subject
 from funcgrad.observers.limits import format_bytes
@@ -75,7 +75,7 @@ def unrolled(subject: Subject) -> Findings:
         >>> [found.rule for found in fg.lint(f, 1.0)]
         []
     """
-    lines = Counter((e.source, e.primitive) for e in walk(subject.record.equations))
+    lines = Counter((e.source, e.primitive) for e in all_equations(subject.record.equations))
     reported = set()
     for (line, primitive), n in lines.items():
         if n >= ROUNDS and line is not None and line not in reported:
@@ -112,7 +112,7 @@ def dead(subject: Subject) -> Findings:
     """
     used: set[tuple[str, int]] = set()
     unused: dict[SourceLocation, Equation] = {}
-    for equation in walk(subject.record.equations):
+    for equation in all_equations(subject.record.equations):
         if not equation.outputs or equation.source is None:
             continue
         if equation in subject.needed.equations:

@@ -7,7 +7,7 @@ from typing import Any
 from funcgrad.api.compilation import Jitted
 from funcgrad.base.transformed import MadeOf
 from funcgrad.linting.assignments import later
-from funcgrad.linting.bodies import walk
+from funcgrad.linting.bodies import all_equations
 from funcgrad.linting.calls import retraces, retraces_so_far
 from funcgrad.linting.rule import Findings, rule
 from funcgrad.linting.subject import Subject
@@ -46,7 +46,7 @@ def changing(subject: Subject) -> Findings:
         >>> [found.rule for found in fg.lint(Model().loss, np.ones(3))]
         []
     """
-    lines = [e.source for e in walk(subject.record.equations) if e.source is not None]
+    lines = [e.source for e in all_equations(subject.record.equations) if e.source is not None]
     codes = dict.fromkeys([subject.code, *(line.code for line in lines)])
     for code in codes:
         if code is None or not is_users(code):

@@ -34,14 +34,14 @@ def axis_order(subject: Subject) -> Iterator[Trial]:
     inner = f.original
     for k in large[:_MOST]:
 
-        def turned(*leaves: Any, k: int = k) -> Any:
+        def transposed(*leaves: Any, k: int = k) -> Any:
             given = [np.moveaxis(x, 0, -1) if i == k else x for i, x in enumerate(leaves)]
             args, kwargs = tree_unflatten(subject.tree, given)
             return inner(*args, **kwargs)
 
         leaves = list(subject.leaves)
         leaves[k] = np.ascontiguousarray(np.moveaxis(leaves[k], -1, 0))
-        other = jit(turned, threads=f.options["threads"])
+        other = jit(transposed, threads=f.options["threads"])
         before, after = compared(subject.call, lambda run=other, xs=leaves: run(*xs))  # type: ignore[misc]
         what = f"the last axis of {paths[k]} first in memory"
         yield Trial("axis order", what, None, before, after)

@@ -32,10 +32,10 @@ def _cosine_1(x: Any) -> Any:
 def _cosine_2(x: Any) -> Any:
     n = shape_of(x)[-1]
     spectrum = fnp.fft.rfft(fnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], -1))
-    turned = 2 * spectrum * _turns(x, n, n // 2 + 1)
+    rotated = 2 * spectrum * _turns(x, n, n // 2 + 1)
     # The upper half is in the imaginary parts of the lower one.
-    upper = -turned.imag[..., 1 : (n + 1) // 2]
-    return fnp.concatenate([turned.real, upper[..., ::-1]], -1)
+    upper = -rotated.imag[..., 1 : (n + 1) // 2]
+    return fnp.concatenate([rotated.real, upper[..., ::-1]], -1)
 
 
 def _cosine_3(x: Any) -> Any:

@@ -402,7 +402,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 
 def _without_block(t: Any, z: Any, k: Any) -> tuple[Any, Any]:
-    """A Schur form turned so that the element below the diagonal in column ``k`` vanishes."""
+    """A Schur form rotated so that the element below the diagonal in column ``k`` vanishes."""
     n, place = shape_of(t)[-1], np.arange(shape_of(t)[-1])
     rows = lax.dynamic_slice_in_dim(t, k, 2, -2)
     block = lax.dynamic_slice_in_dim(rows, k, 2, -1)
@@ -414,18 +414,18 @@ def _without_block(t: Any, z: Any, k: Any) -> tuple[Any, Any]:
     r = selecting.where(is_block, r, 1)
     # The identity where there is no block.
     c, s = selecting.where(is_block, shift / r, 1), selecting.where(is_block, below / r, 0)
-    turn = joining.stack([joining.stack([c.conj(), s], -1), joining.stack([-s, c], -1)], -2)
-    back = turn.conj().swapaxes(-1, -2)
+    rotation = joining.stack([joining.stack([c.conj(), s], -1), joining.stack([-s, c], -1)], -2)
+    back = rotation.conj().swapaxes(-1, -2)
 
-    def turned(x: Any, is_kept: Any) -> Any:
+    def rotated(x: Any, is_kept: Any) -> Any:
         columns = lax.dynamic_slice_in_dim(x, k, 2, -1)
         made = selecting.where(is_kept[:, None], columns, linalg.matmul(columns, back))
         return lax.dynamic_update_slice_in_dim(x, made, k, -1)
 
-    rows = selecting.where(place < k, rows, linalg.matmul(turn, rows))
-    t = turned(lax.dynamic_update_slice_in_dim(t, rows, k, -2), place > k + 1)
+    rows = selecting.where(place < k, rows, linalg.matmul(rotation, rows))
+    t = rotated(lax.dynamic_update_slice_in_dim(t, rows, k, -2), place > k + 1)
     is_below = (place[:, None] == k + 1) & (place == k)
-    return selecting.where(is_below, 0, t), turned(z, np.zeros(n, np.bool_))
+    return selecting.where(is_below, 0, t), rotated(z, np.zeros(n, np.bool_))
 
 
 def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:

@@ -89,7 +89,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 
 def circulant(c: Any) -> Any:
-    """A matrix whose columns are one vector, turned by a place each, or a stack of them.
+    """A matrix whose columns are one vector, rolled by a place each, or a stack of them.
 
     Args: c: First column, ``(..., n)``.
     Returns: The matrices, ``(..., n, n)``.

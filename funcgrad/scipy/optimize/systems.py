@@ -597,16 +597,18 @@ def _bfgs(f: Function, start: Any, gtol: Any, limit: int) -> tuple[Any, Any]:
         way = -fnp.reshape(inverse @ fnp.reshape(slope, (n,)), x.shape)
         length, new, new_slope, tried, is_good = search(x, value, slope, way)
         moved = fnp.reshape(length * way, (n,))
-        turned = fnp.reshape(new_slope - slope, (n,))
-        product = moved @ turned
+        slope_change = fnp.reshape(new_slope - slope, (n,))
+        product = moved @ slope_change
         is_curved = is_good & (product > 0)
         rho = 1 / fnp.where(is_curved, product, 1.0)
         # From the identity the first update starts at the scale of the curvature.
         scaled = fnp.where(
-            (count == 0) & is_curved, product / fnp.where(is_curved, turned @ turned, 1.0), 1.0
+            (count == 0) & is_curved,
+            product / fnp.where(is_curved, slope_change @ slope_change, 1.0),
+            1.0,
         )
         inverse = inverse * scaled
-        left = fnp.eye(n, dtype=x.dtype) - rho * fnp.outer(moved, turned)
+        left = fnp.eye(n, dtype=x.dtype) - rho * fnp.outer(moved, slope_change)
         updated = left @ inverse @ left.T + rho * fnp.outer(moved, moved)
         return (
             count + 1,
