@@ -64,10 +64,8 @@ def grad(
         has_aux: Whether ``fun`` returns extra results, which are passed on undifferentiated.
         holomorphic: Whether ``fun`` is complex and holomorphic.
         allow_int: Whether integer arguments are allowed; their gradient has dtype ``float0``.
-
-    Returns:
-        A function of the same arguments that returns the gradient: of the structure, shapes and
-        dtypes of the argument (a tuple of them if ``argnums`` is a sequence), with ``has_aux``
+    Returns: A function of the same arguments that returns the gradient: of the structure, shapes
+        and dtypes of the argument (a tuple of them if ``argnums`` is a sequence), with ``has_aux``
         paired with the extra results.
 
     Raises:
@@ -75,7 +73,6 @@ def grad(
         ShapeError: If the result is not a scalar.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> float(fg.grad(np.tanh)(0.0))
         1.0
         >>> fg.grad(lambda w: np.sum(w * w))(np.array([1.0, 2.0]))
@@ -100,9 +97,7 @@ def value_and_grad(
         has_aux: Whether ``fun`` returns extra results, which are passed on undifferentiated.
         holomorphic: Whether ``fun`` is complex and holomorphic.
         allow_int: Whether integer arguments are allowed; their gradient has dtype ``float0``.
-
-    Returns:
-        A function that returns ``(value, gradient)``; with ``has_aux``
+    Returns: A function that returns ``(value, gradient)``; with ``has_aux``
         ``((value, extra), gradient)``.
 
     Raises:
@@ -110,7 +105,6 @@ def value_and_grad(
         ShapeError: If the result is not a scalar.
 
     Example:
-        >>> import funcgrad as fg
         >>> value, slope = fg.value_and_grad(lambda x: x ** 3)(2.0)
         >>> float(value), float(slope)
         (8.0, 12.0)
@@ -217,8 +211,7 @@ class Differential:
 class _Gradient(Wrapper):
     """A function that computes the gradient of another one, and its value if it is asked for.
 
-    Args:
-        transformation: `grad` or `value_and_grad`, whose other parameters these are.
+    Args: transformation: `grad` or `value_and_grad`, whose other parameters these are.
     """
 
     def __init__(
@@ -355,16 +348,9 @@ def _check_scalar(value: Any, holomorphic: bool, what: str) -> Any:
 def stop_gradient(x: Any) -> Any:
     """``x`` with derivative zero.
 
-    Args:
-        x: Array or pytree of arrays.
-
-    Returns:
-        The same values.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> float(fg.grad(lambda x: x * fg.stop_gradient(x))(3.0))
-        3.0
+    Args: x: Array or pytree of arrays.
+    Returns: The same values.
+    Example: float(fg.grad(lambda x: x * fg.stop_gradient(x))(3.0)) -> 3.0
     """
     return objects.map_values(stop_gradient_p.bind, x)
 
@@ -376,9 +362,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
         fun: Maps arrays or pytrees to an array or a pytree.
         *primals: The point. References among them (`new_ref`) are changed as ``fun`` changes them.
         has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
-
-    Returns:
-        ``(value, vjp_fun)``, with ``has_aux`` also ``extra``. ``vjp_fun(cotangent)`` takes a
+    Returns: ``(value, vjp_fun)``, with ``has_aux`` also ``extra``. ``vjp_fun(cotangent)`` takes a
         pytree like the value and returns a tuple with a cotangent for every primal; it may be
         called several times. It is a pytree of what it keeps, so `jit` can return it. Integer
         primals have ``float0`` cotangents. ``vjp_fun.with_refs(*refs)(cotangent)`` adds cotangents
@@ -389,7 +373,6 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
         ShapeError: If ``vjp_fun`` gets a cotangent of another shape or dtype.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> y, pull = fg.vjp(np.sin, 0.0)
         >>> float(pull(np.float64(2.0))[0])
         2.0
@@ -499,16 +482,13 @@ def jvp(
         tangents: The direction: one tangent for every primal, of the same structure, shapes and
             dtypes (``float0`` for integers).
         has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
-
-    Returns:
-        ``(value, tangent)``, with ``has_aux`` also ``extra``.
+    Returns: ``(value, tangent)``, with ``has_aux`` also ``extra``.
 
     Raises:
         TreeError: If structures differ.
         ShapeError: If a tangent's shape or dtype differs from its primal's.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> value, slope = fg.jvp(np.sin, (0.0,), (1.0,))
         >>> float(slope)
         1.0
@@ -544,14 +524,11 @@ def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any,
         fun: Maps arrays or pytrees to an array or a pytree.
         *primals: The point.
         has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
-
-    Returns:
-        ``(value, f_jvp)``, with ``has_aux`` also ``extra``. ``f_jvp(*tangents)`` returns the
+    Returns: ``(value, f_jvp)``, with ``has_aux`` also ``extra``. ``f_jvp(*tangents)`` returns the
         tangent of the value; the function itself is not evaluated again. It is a pytree, as the
         function that `vjp` returns.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> value, f_jvp = fg.linearize(lambda x: x ** 2, 3.0)
         >>> float(f_jvp(1.0)), float(f_jvp(2.0))
         (6.0, 12.0)
@@ -566,16 +543,13 @@ def linear_transpose(fun: Function, *primals: Any) -> Function:
         fun: A linear function of arrays or pytrees.
         *primals: Arrays, or anything with ``shape`` and ``dtype``, of the types of the arguments;
             their values do not matter.
-
-    Returns:
-        A function from a cotangent of the result to a tuple of cotangents of the arguments.
+    Returns: A function from a cotangent of the result to a tuple of cotangents of the arguments.
 
     Raises:
         DtypeError: If an argument is not floating or complex.
         ArgumentError: If a result does not depend linearly on the arguments.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> transposed = fg.linear_transpose(lambda x: np.sum(x), np.ones(3))
         >>> transposed(2.0)[0]
         array([2., 2., 2.])

@@ -260,8 +260,7 @@ def has_threads(module: str) -> bool:
     How many of them take part at a moment is a setting of the process, which is not ours to change
     and may be another one when a program runs. OpenBLAS is known; other libraries are not asked.
 
-    Args:
-        module: Name of an extension module.
+    Args: module: Name of an extension module.
     """
     ask = _asks_for_threads(module)
     if ask is None:
@@ -276,11 +275,8 @@ def has_threads(module: str) -> bool:
 def distance_to_one_thread(module: str) -> int:
     """Distance from a function of a module to its counterpart for one thread.
 
-    Args:
-        module: Name of an extension module.
-
-    Returns:
-        The distance; 0 where there is no such function (`one_thread`).
+    Args: module: Name of an extension module.
+    Returns: The distance; 0 where there is no such function (`one_thread`).
     """
     ask = _asks_for_threads(module)
     return 0 if ask is None else one_thread.distance(_table(module).__file__, ask)

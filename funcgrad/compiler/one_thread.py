@@ -44,9 +44,7 @@ def distance(module: str, ask: Any) -> int:
     Args:
         module: The file of an extension module, which is loaded.
         ask: The function of its OpenBLAS that tells how many threads it uses.
-
-    Returns:
-        The distance; 0 where there can be no second instance.
+    Returns: The distance; 0 where there can be no second instance.
     """
     with _LOCK:
         if module not in _DISTANCES:
@@ -106,9 +104,7 @@ def _loaded_again(path: str, name: bytes, base: int | None = None) -> Any:
         path: Its file.
         name: The name of OpenBLAS in it, in place of which the copy has another one.
         base: Where the first instance is, if functions have to be at the same places in both.
-
-    Returns:
-        The instance, or ``None`` if the file is not what was expected.
+    Returns: The instance, or ``None`` if the file is not what was expected.
     """
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         places = list(_places(data, b"\0" + name + b"\0"))

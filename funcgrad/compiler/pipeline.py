@@ -85,12 +85,8 @@ def compile_program(
         memory: Bytes that a call may need besides its arguments; ``None`` for no limit.
         is_joined: Whether one kernel is to run all of a program of few elements: for calls that
             need no Python, in which steps take time.
-
-    Returns:
-        A callable of the flat inputs.
-
-    Raises:
-        MemoryBudgetError: The limit is too small.
+    Returns: A callable of the flat inputs.
+    Raises: MemoryBudgetError: The limit is too small.
     """
     return stacks.with_room(lambda: _compile_program(program, donated, threads, memory, is_joined))
 

@@ -24,11 +24,7 @@ class ShapedArray:
         shape: Tuple of non-negative ints.
         dtype: A supported NumPy dtype, in native byte order.
         weak_type: Whether the value promotes as a Python scalar.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.extend.ShapedArray((2,), np.dtype(np.float32))
-        f32[2]
+    Example: fg.extend.ShapedArray((2,), np.dtype(np.float32)) -> f32[2]
     """
 
     __slots__ = ("dtype", "shape", "weak_type")
@@ -94,9 +90,7 @@ def check_size(what: str, shape: Shape, dtype: np.dtype[Any]) -> None:
         what: How the message calls what would make the array.
         shape: Its shape.
         dtype: Its dtype.
-
-    Raises:
-        ShapeError: It is too large.
+    Raises: ShapeError: It is too large.
     """
     nbytes = dtype.itemsize
     for n in shape:

@@ -135,8 +135,7 @@ def _around(name: Hashable) -> Axes:
 def named_axis(name: Hashable, operation: str) -> tuple[Hashable, int]:
     """The innermost axis of this name, as programs call it, and its length.
 
-    Raises:
-        AxisNameError: If there is none.
+    Raises: AxisNameError: If there is none.
     """
     for known, size in reversed(_scope.get()):
         if known == name or getattr(known, "label", None) == name:

@@ -44,19 +44,15 @@ class Observer:
     def tracing(self, what: str) -> AbstractContextManager[Any]:
         """Enclose the call of a function that is traced to a program.
 
-        Args:
-            what: The transformation as messages call it, ``jit(f)``.
-
-        Raises:
-            Exception: To prevent it.
+        Args: what: The transformation as messages call it, ``jit(f)``.
+        Raises: Exception: To prevent it.
         """
         return nullcontext()
 
     def evaluating(self, operation: str) -> AbstractContextManager[Any]:
         """Enclose the evaluation of an operation by NumPy, if anybody wants results (`computed`).
 
-        Args:
-            operation: Its name.
+        Args: operation: Its name.
         """
         return nullcontext()
 
@@ -71,9 +67,7 @@ class Observer:
                 tangents.
             results: Its results, likewise. Within a trace that stages both are traced values.
             primitive: The primitive, ``None`` for the sum of cotangents.
-
-        Raises:
-            Exception: To stop the program here.
+        Raises: Exception: To stop the program here.
         """
 
     def ended(self, *traces: Trace) -> None:
@@ -85,9 +79,7 @@ class Observer:
         Args:
             error: The error; its text may be completed.
             trace: The trace under which the function ran.
-
-        Raises:
-            Exception: To raise another one in its place.
+        Raises: Exception: To raise another one in its place.
         """
 
     def calling(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -105,9 +97,7 @@ class Observer:
         Args:
             tracer: The value.
             wanted: The request: a word of `WANTED`, or the call that needs a number.
-
-        Raises:
-            Exception: A better error than the calculus raises.
+        Raises: Exception: A better error than the calculus raises.
         """
 
 
@@ -147,8 +137,7 @@ _lock = Lock()
 def attach(observer: Observer) -> None:
     """Let an observer receive events of all threads; twice attached, it has to be detached twice.
 
-    Args:
-        observer: The observer.
+    Args: observer: The observer.
     """
     with _lock:
         _attached.append(observer)
@@ -158,8 +147,7 @@ def attach(observer: Observer) -> None:
 def detach(observer: Observer) -> None:
     """End what `attach` began.
 
-    Args:
-        observer: An attached observer.
+    Args: observer: An attached observer.
     """
     with _lock:
         _attached.remove(observer)

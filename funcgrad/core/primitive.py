@@ -57,11 +57,7 @@ class Linear:
         aval: Its abstract value, or the operation that computes it: then the abstract value is
             computed at its first use (most backward passes never use it).
         index: Position on the tape: the slot that holds its tangent, or its cotangent.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.extend.Linear(fg.extend.ShapedArray((3,), np.dtype(np.float64))).shape
-        (3,)
+    Example: fg.extend.Linear(fg.extend.ShapedArray((3,), np.dtype(np.float64))).shape -> (3,)
     """
 
     __slots__ = ("_aval", "index")
@@ -112,13 +108,9 @@ class Linear:
 def is_linear(argument: Any) -> bool:
     """Whether an argument of a transpose rule is linear, that is, has no value.
 
-    Args:
-        argument: One of those that the rule gets.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.extend.is_linear(fg.extend.Linear(fg.extend.ShapedArray((), np.dtype(np.float64))))
-        True
+    Args: argument: One of those that the rule gets.
+    Example: fg.extend.is_linear(fg.extend.Linear(fg.extend.ShapedArray((), np.dtype(np.float64))))
+        -> True
     """
     return type(argument) is Linear
 
@@ -163,10 +155,7 @@ class Primitive:
     Subclasses are frozen dataclasses (those of this library are made so here), so that primitives
     with equal parameters are equal. Calling one binds it to arguments under the current trace.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> issubclass(fg.extend.Composite, fg.extend.Primitive)
-        True
+    Example: issubclass(fg.extend.Composite, fg.extend.Primitive) -> True
     """
 
     name: str = ""

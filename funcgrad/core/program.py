@@ -40,8 +40,7 @@ class Var:
 class Literal:
     """A scalar constant inside a program.
 
-    Args:
-        value: A Python or NumPy scalar.
+    Args: value: A Python or NumPy scalar.
     """
 
     __slots__ = ("aval", "value")

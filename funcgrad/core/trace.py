@@ -243,8 +243,7 @@ class Tracer:
     def refuse(self, wanted: str) -> NoReturn:
         """Raise the error for a request for contents that are not known.
 
-        Args:
-            wanted: The request: a word of `WANTED`, or the call that needs a number.
+        Args: wanted: The request: a word of `WANTED`, or the call that needs a number.
         """
         self.check_live()
         for refused in OBSERVED.refused:

@@ -19,9 +19,7 @@ def run(
         install: Prepares the process for the script.
         summary: Text about a script that has run, below its own output: for ``--summary`` before
             the script, and if it stops at a missing name.
-
-    Raises:
-        SystemExit: If there is no such script.
+    Raises: SystemExit: If there is no such script.
     """
     is_asked = summary is not None and sys.argv[1:2] == ["--summary"]
     is_module = sys.argv[1 + is_asked : 2 + is_asked] == ["-m"]

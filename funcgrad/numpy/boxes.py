@@ -115,8 +115,7 @@ class Box:
     def read(self, x: Any) -> Any:
         """This part of an array, by equations whose line is looked up once: loops read thousands.
 
-        Args:
-            x: The array; its value is strong.
+        Args: x: The array; its value is strong.
         """
         trace = current_trace()
         if self.cuts and is_read_at_once(x):

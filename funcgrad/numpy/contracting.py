@@ -224,10 +224,7 @@ def matmul(
 
     As `numpy.matmul`: products of matrices, vectors, and broadcasting stacks of matrices.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.matmul(np.ones((5, 2, 3)), np.ones((3, 4))).shape
-        (5, 2, 4)
+    Example: fg.numpy.matmul(np.ones((5, 2, 3)), np.ones((3, 4))).shape -> (5, 2, 4)
     """
     refuse_out(out, "matmul")
     check_placement("matmul", out_sharding=out_sharding)
@@ -249,10 +246,7 @@ def dot(
 
     As `numpy.dot`: the last axis of ``a`` meets the last but one of ``b``.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.dot([1.0, 2.0], [3.0, 4.0])
-        np.float64(11.0)
+    Example: fg.numpy.dot([1.0, 2.0], [3.0, 4.0]) -> np.float64(11.0)
     """
     refuse_out(out, "dot")
     check_placement("dot", out_sharding=out_sharding)
@@ -283,10 +277,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
     As `numpy.vdot`: the sum of products of all elements, those of ``a`` conjugated.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.vdot([1.0, 2.0], [3.0, 4.0])
-        np.float64(11.0)
+    Example: fg.numpy.vdot([1.0, 2.0], [3.0, 4.0]) -> np.float64(11.0)
     """
     x, y = _operands("vdot", a, b, dtype=preferred_element_type)
     x, y = (s.reshape(v, (aval_of(v).size,)) for v in (x, y))
@@ -308,13 +299,8 @@ def vecdot(
 
     As `numpy.vecdot`: products of stacks of vectors, those of ``x1`` conjugated.
 
-    Args:
-        axis: The axis, counted from the end if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.vecdot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-        np.float64(11.0)
+    Args: axis: The axis, counted from the end if negative.
+    Example: fg.numpy.vecdot(np.array([1.0, 2.0]), np.array([3.0, 4.0])) -> np.float64(11.0)
     """
     refuse_out(out, "vecdot")
     x, y = _operands("vecdot", x1, x2, dtype=preferred_element_type)
@@ -335,10 +321,8 @@ def matvec(x1: Any, x2: Any, /, out: None = None) -> Any:
 
     As `numpy.matvec`: stacks of matrices times stacks of vectors.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.matvec(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, -1.0]))
-        array([-1., -1.])
+    Example: fg.numpy.matvec(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, -1.0]))
+        -> array([-1., -1.])
     """
     refuse_out(out, "matvec")
     x, y = _operands("matvec", x1, x2)
@@ -350,10 +334,8 @@ def vecmat(x1: Any, x2: Any, /, out: None = None) -> Any:
 
     As `numpy.vecmat`: stacks of vectors, conjugated, times stacks of matrices.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.vecmat(np.array([1.0, -1.0]), np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([-2., -2.])
+    Example: fg.numpy.vecmat(np.array([1.0, -1.0]), np.array([[1.0, 2.0], [3.0, 4.0]]))
+        -> array([-2., -2.])
     """
     refuse_out(out, "vecmat")
     x, y = _operands("vecmat", x1, x2)
@@ -365,10 +347,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
     As `numpy.inner`: the last axes meet.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.inner([1.0, 2.0], [3.0, 4.0])
-        np.float64(11.0)
+    Example: fg.numpy.inner([1.0, 2.0], [3.0, 4.0]) -> np.float64(11.0)
     """
     x, y = _operands("inner", a, b, dtype=preferred_element_type)
     i, j = len(shape_of(x)), len(shape_of(y))
@@ -385,11 +364,9 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
     As `numpy.outer`: all products of an element of ``a`` and one of ``b``.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.outer([1.0, 2.0], [3.0, 4.0])
-        array([[3., 4.],
-               [6., 8.]])
+    Example: fg.numpy.outer([1.0, 2.0], [3.0, 4.0])
+        -> array([[3., 4.],
+                  [6., 8.]])
     """
     refuse_out(out, "outer")
     x, y = _operands("outer", a, b)
@@ -409,14 +386,10 @@ def tensordot(
 
     As `numpy.tensordot`: pairs of axes meet, or the last of ``a`` and the first of ``b``.
 
-    Args:
-        axes: Axes, as integers.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=1)
-        array([[3., 3.],
-               [3., 3.]])
+    Args: axes: Axes, as integers.
+    Example: fg.numpy.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=1)
+        -> array([[3., 3.],
+                  [3., 3.]])
     """
     check_placement("tensordot", out_sharding=out_sharding)
     x, y = _operands("tensordot", a, b, dtype=preferred_element_type)
@@ -441,10 +414,7 @@ def tensordot(
 def kron(a: Any, b: Any) -> Any:
     """Kronecker product of two arrays, as `numpy.kron`.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.kron([1.0, 2.0], [3.0, 4.0])
-        array([3., 4., 6., 8.])
+    Example: fg.numpy.kron([1.0, 2.0], [3.0, 4.0]) -> array([3., 4., 6., 8.])
     """
     x, y = _operands("kron", a, b)
     ndim = max(len(shape_of(x)), len(shape_of(y)))
@@ -485,11 +455,8 @@ def cross(
         axisb: The axis of the vectors of ``b``.
         axisc: The axis of the vectors of the result.
         axis: The axis of all three, in place of ``axisa``, ``axisb`` and ``axisc``.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.cross(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
-        array([0., 0., 1.])
+    Example: fg.numpy.cross(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
+        -> array([0., 0., 1.])
     """
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -638,17 +605,9 @@ def einsum(
         precision: Accepted for JAX's signature; products are always of full precision.
         preferred_element_type: JAX's name of ``dtype``, to which operands are always converted.
         out_sharding: The CPU, if anything.
-
-    Returns:
-        The sum of products.
-
-    Raises:
-        ShapeError: If labels do not fit the operands.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> print(fg.numpy.einsum("ij,j->i", np.eye(2), np.array([3.0, 4.0])))
-        [3. 4.]
+    Returns: The sum of products.
+    Raises: ShapeError: If labels do not fit the operands.
+    Example: print(fg.numpy.einsum("ij,j->i", np.eye(2), np.array([3.0, 4.0]))) -> [3. 4.]
     """
     refuse_out(out, "einsum")
     if not isinstance(subscripts, str):
@@ -688,14 +647,8 @@ def einsum_path(
         operands: Arrays.
         optimize: How to look for it, as in `einsum`.
         einsum_call: Whether the result is for NumPy's own use.
-
-    Returns:
-        The path, and a text that describes it.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.einsum_path("ij,jk,kl->il", *np.ones((3, 2, 2)))[0][1:]
-        [(0, 1), (0, 1)]
+    Returns: The path, and a text that describes it.
+    Example: fg.numpy.einsum_path("ij,jk,kl->il", *np.ones((3, 2, 2)))[0][1:] -> [(0, 1), (0, 1)]
     """
     given: Sequence[Any] = operands
     if not isinstance(subscripts, str):

@@ -40,13 +40,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
     Their length depends on ``offset``, which must be known.
 
-    Args:
-        offset: Which diagonal: above the main one if positive, below it if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.diagonal(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([1., 4.])
+    Args: offset: Which diagonal: above the main one if positive, below it if negative.
+    Example: fg.numpy.diagonal(np.array([[1.0, 2.0], [3.0, 4.0]])) -> array([1., 4.])
     """
     x, offset = strong(as_value(a, "diagonal")), offset.__index__()
     i, j = _axes(x, axis1, axis2, "diagonal")
@@ -79,10 +74,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
     As `numpy.diag`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.diag(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        array([1., 4.])
+    Example: fg.numpy.diag(np.array([[1.0, 2.0], [3.0, 4.0]])) -> array([1., 4.])
     """
     x, k = strong(as_value(v, "diag")), k.__index__()
     if len(shape_of(x)) == 2:
@@ -99,11 +91,9 @@ def diag(v: Any, k: int = 0) -> Any:
 def diagflat(v: Any, k: int = 0) -> Any:
     """Matrix with the elements of an array on a diagonal, as `numpy.diagflat`.
 
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.numpy.diagflat([1.0, 2.0])
-        array([[1., 0.],
-               [0., 2.]])
+    Example: fg.numpy.diagflat([1.0, 2.0])
+        -> array([[1., 0.],
+                  [0., 2.]])
     """
     return diag(ravel(as_value(v, "diagflat")), k)
 
@@ -115,13 +105,8 @@ def trace(
 
     As `numpy.trace`; ``offset`` may be traced.
 
-    Args:
-        offset: Which diagonal: above the main one if positive, below it if negative.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.trace(np.array([[1.0, 2.0], [3.0, 4.0]]))
-        np.float64(5.0)
+    Args: offset: Which diagonal: above the main one if positive, below it if negative.
+    Example: fg.numpy.trace(np.array([[1.0, 2.0], [3.0, 4.0]])) -> np.float64(5.0)
     """
     refuse_out(out, "trace")
     x = summand(a, dtype, "trace")

@@ -136,14 +136,9 @@ def sum(
 
     As `numpy.sum`; without ``promote_integers`` narrow ones keep their dtype, and may wrap.
 
-    Args:
-        promote_integers: Whether integers narrower than 64 bits are added in 64 bits; otherwise
+    Args: promote_integers: Whether integers narrower than 64 bits are added in 64 bits; otherwise
             they keep their dtype, and may wrap.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([4., 6.])
+    Example: fg.numpy.sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0) -> array([4., 6.])
     """
     refuse_out(out, "sum")
     x = summand(a, dtype, "sum", promote_integers)
@@ -173,14 +168,9 @@ def prod(
 
     Without ``promote_integers`` narrow integers keep their dtype, and may wrap.
 
-    Args:
-        promote_integers: Whether integers narrower than 64 bits are added in 64 bits; otherwise
+    Args: promote_integers: Whether integers narrower than 64 bits are added in 64 bits; otherwise
             they keep their dtype, and may wrap.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.prod(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([3., 8.])
+    Example: fg.numpy.prod(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0) -> array([3., 8.])
     """
     refuse_out(out, "prod")
     x = summand(a, dtype, "prod", promote_integers)
@@ -287,10 +277,7 @@ def any(
 ) -> Any:
     """Whether any element along axes is true, as `numpy.any`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.any(np.array([[True, False], [True, True]]), axis=0)
-        array([ True,  True])
+    Example: fg.numpy.any(np.array([[True, False], [True, True]]), axis=0) -> array([ True,  True])
     """
     refuse_out(out, "any")
     x = truth(as_value(a, "any"))
@@ -305,10 +292,7 @@ def all(
 ) -> Any:
     """Whether all elements along axes are true, as `numpy.all`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.all(np.array([[True, False], [True, True]]), axis=0)
-        array([ True, False])
+    Example: fg.numpy.all(np.array([[True, False], [True, True]]), axis=0) -> array([ True, False])
     """
     refuse_out(out, "all")
     x = truth(as_value(a, "all"))
@@ -321,10 +305,7 @@ def all(
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Number of elements along axes that are not zero, as `numpy.count_nonzero`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.count_nonzero(np.array([0.0, 2.0, 0.0, 3.0]))
-        np.int64(2)
+    Example: fg.numpy.count_nonzero(np.array([0.0, 2.0, 0.0, 3.0])) -> np.int64(2)
     """
     return sum(truth(as_value(a, "count_nonzero")), axis, keepdims=keepdims)
 
@@ -360,10 +341,7 @@ argmin = _place_of(reductions.ArgMin, "argmin", "Index of the smallest element."
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
     """Difference of the greatest and the smallest element along axes, as `numpy.ptp`.
 
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.numpy.ptp(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
-        array([2., 2.])
+    Example: fg.numpy.ptp(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0) -> array([2., 2.])
     """
     refuse_out(out, "ptp")
     x = strong(as_value(a, "ptp"))

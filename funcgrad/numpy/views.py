@@ -120,8 +120,7 @@ def basic_key(shape: Shape, index: Any) -> tuple[list[Any], bool] | None:
 
     Traced integers count as integers. With it comes whether there is an ellipsis.
 
-    Raises:
-        IndexError: If there are too many indices, or one is out of bounds.
+    Raises: IndexError: If there are too many indices, or one is out of bounds.
     """
     entries: list[Any] = []
     for e in index if type(index) is tuple else (index,):

@@ -77,7 +77,6 @@ def linear_jvp(
         tangents: One for each, ``None`` where zero.
 
     Example:
-        >>> import funcgrad as fg
         >>> type(
         ...     "Twice",
         ...     (fg.extend.Primitive,),
@@ -114,7 +113,6 @@ def zero_jvp(
         tangents: One for each, ``None`` where zero.
 
     Example:
-        >>> import funcgrad as fg
         >>> type(
         ...     "Step",
         ...     (fg.extend.Primitive,),
@@ -145,11 +143,7 @@ def extern_lower(self: Primitive, *avals: ShapedArray) -> forms.Extern:
     Args:
         self: The operation.
         *avals: Types of its arguments.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.extend.by_callback(fg.extend.Primitive())
-        Extern()
+    Example: fg.extend.by_callback(fg.extend.Primitive()) -> Extern()
     """
     return forms.Extern()
 
@@ -160,8 +154,7 @@ class Recipe:
     Calling it with a primitive and arguments (names, and NumPy scalars and arrays) appends an
     equation and gives the names of its results.
 
-    Args:
-        avals: Types of the arguments of the operation.
+    Args: avals: Types of the arguments of the operation.
     """
 
     def __init__(self, *avals: ShapedArray) -> None:
@@ -306,7 +299,6 @@ def stacked_batch(
         dims: 0 for those with the mapped axis in front, ``None`` for the others.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> type(
         ...     "Last",
         ...     (fg.extend.Primitive,),
@@ -372,11 +364,7 @@ class Elementwise(Primitive):
         parts: What it is made of where the expression is not valid and the evaluation is no ufunc:
             called with a `Recipe` and the names of the arguments.
         parts_kinds: Kinds of dtypes for which that is so; others are evaluated by NumPy.
-
-    Example:
-        >>> import funcgrad as fg
-        >>> fg.extend.Elementwise("twice", lambda x: 2 * x, "2 * {0}").bind(3.0)
-        6.0
+    Example: fg.extend.Elementwise("twice", lambda x: 2 * x, "2 * {0}").bind(3.0) -> 6.0
     """
 
     is_elementwise = True

@@ -47,8 +47,7 @@ class NumberCode:
     def statements(self, then: Callable[[Sequence[str]], Sequence[str]]) -> list[str]:
         """Lines that follow the rule: they bind ``out`` and go on if the rule applies.
 
-        Args:
-            then: Lines to go on with, for expressions of the derivatives.
+        Args: then: Lines to go on with, for expressions of the derivatives.
         """
         lines, depth = [], 0
 

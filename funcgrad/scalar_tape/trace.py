@@ -293,9 +293,7 @@ class NumberTrace(LinearizeTrace):
             outputs: The tracers or placeholders of the results, or ``None``.
             cts: Their cotangents, or ``None``.
             n_arguments: How many of the tracers are arguments of the function.
-
-        Returns:
-            Cotangents by tape position.
+        Returns: Cotangents by tape position.
         """
         pending: list[Any] = [None] * self.tape.length
         for output, ct in zip(outputs, cts, strict=True):

@@ -523,10 +523,8 @@ def record_linear(
         avals: Types of all arguments.
         what: How messages call the transformation.
         separates: Whether the function is the user's (see `TangentTrace`).
-
-    Returns:
-        Results that do not depend on the linear arguments (``None`` for those that do), and the
-        linear map to those that do.
+    Returns: Results that do not depend on the linear arguments (``None`` for those that do), and
+        the linear map to those that do.
     """
     tape = TangentTrace(current_trace(), what)
     tape.separates = separates

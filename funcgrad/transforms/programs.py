@@ -91,10 +91,8 @@ def separate_program(program: Program, is_linear: Mask) -> LinearizedProgram:
         program: Linear in the inputs where ``is_linear``, as far as it depends on them. If it is
             not, some equation of ``tangent`` is not linear either.
         is_linear: Which inputs have no values.
-
-    Returns:
-        As of `linearize_program`: results that depend on those inputs are zeros in ``forward``,
-        and ``tangent`` computes them.
+    Returns: As of `linearize_program`: results that depend on those inputs are zeros in
+        ``forward``, and ``tangent`` computes them.
     """
     key = ("separate", is_linear)
     return program.memo(key, lambda: _split_program(program, is_linear, _separate_flat))
@@ -307,8 +305,7 @@ def _batch_program(
 def stage_closed(function: Any, avals: Sequence[Any], name: str) -> Program:
     """Stage a function of flat arguments that closes over no traced value.
 
-    Raises:
-        UnexpectedTracerError: If it does, which only functions of the user can.
+    Raises: UnexpectedTracerError: If it does, which only functions of the user can.
     """
     with using_trace(EVAL):
         program, captured = stage(function, avals, name)

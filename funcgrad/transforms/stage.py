@@ -199,10 +199,8 @@ def stage(
         name: Name of the program.
         what: How messages call the transformation; by default ``jit(name)``.
         argument_names: How messages call the arguments.
-
-    Returns:
-        The program, and the traced values that the function closed over, which are the program's
-        leading inputs.
+    Returns: The program, and the traced values that the function closed over, which are the
+        program's leading inputs.
     """
     what = what or f"jit({name})"
     return stage_with_cells(function, avals, name, what, argument_names, allows_cells=False)[:2]

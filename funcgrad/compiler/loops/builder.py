@@ -216,8 +216,7 @@ class ProgramBuilder(FunctionBuilder):
     def claimed(self, words: Mapping[str, Expression]) -> tuple[Expression, Variable]:
         """Take a lane of scratch memory: its address, and what `release` is given.
 
-        Args:
-            words: The arguments, with `abi.SCRATCH_WORDS`.
+        Args: words: The arguments, with `abi.SCRATCH_WORDS`.
         """
         scratch, offset, nbytes = (words[name] for name in SCRATCH_WORDS)
         lane = self.let(call("claim", SLOTS))

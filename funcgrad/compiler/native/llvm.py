@@ -146,8 +146,7 @@ class Function:
     def text(self, attributes: str = "") -> str:
         """Its definition.
 
-        Args:
-            attributes: What a module says of it.
+        Args: attributes: What a module says of it.
         """
         arguments, allocas = [f"{t} %a{k}" for k, t in enumerate(self.arguments)], self.allocas
         if self.is_given_rooms:
@@ -174,8 +173,7 @@ class Module:
     vectorise loops without comparing addresses at run time. In a function that joins several, that
     is so of those of each one, and of each time it runs (`begun`).
 
-    Args:
-        has_hints: Whether LLVM is told of scopes and of what is likely.
+    Args: has_hints: Whether LLVM is told of scopes and of what is likely.
 
     Attributes:
         functions: What is defined, by symbol.

@@ -303,8 +303,7 @@ class Emission:
     def result(self) -> bytes:
         """The object file, when it is there.
 
-        Raises:
-            TimeoutError: LLVM has taken more than `MAX_SECONDS` of processor time.
+        Raises: TimeoutError: LLVM has taken more than `MAX_SECONDS` of processor time.
         """
         started = time.monotonic()
         while not self.wait(_LOOK_SECONDS):

@@ -128,12 +128,9 @@ class Written(NamedTuple):
 def compile_kernel(function: Function) -> Any:
     """A kernel compiled by Numba.
 
-    Args:
-        function: The kernel.
-
-    Returns:
-        Numba's function, whose ``address`` is that of ``int64 kernel(int64* slots, int64* args)``
-        as long as it lives.
+    Args: function: The kernel.
+    Returns: Numba's function, whose ``address`` is that of ``int64 kernel(int64* slots, int64*
+        args)`` as long as it lives.
 
     Raises:
         UnsupportedError: The kernel applies something that is no word.

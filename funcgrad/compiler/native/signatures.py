@@ -140,8 +140,7 @@ _PARAMETERS = {**SCALARS, "slots": SLOTS, "args": ARGS}
 def give_types(function: language.Function) -> Types:
     """The types of all variables, and the signature of every word that is applied.
 
-    Args:
-        function: A kernel, or another function.
+    Args: function: A kernel, or another function.
 
     Raises:
         UnsupportedError: The kernel applies something that is no word.

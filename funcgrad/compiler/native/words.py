@@ -70,8 +70,7 @@ class Word:
     def sign(self, args: tuple[Any, ...]) -> types.Signature:
         """The signature for arguments of these types.
 
-        Raises:
-            TypingError: It takes no such arguments.
+        Raises: TypingError: It takes no such arguments.
         """
         found = self.signatures.get(args)
         if found is None:
@@ -97,8 +96,7 @@ class Word:
 def expect(condition: bool, what: str, args: Sequence[Any]) -> None:
     """Refuse arguments of a word unless a condition holds.
 
-    Raises:
-        TypingError: It does not.
+    Raises: TypingError: It does not.
     """
     if not condition:
         raise types.TypingError(f"{what}, got {', '.join(map(str, args))}")

@@ -66,8 +66,7 @@ class Offset(int):
 def packed(buffers: Sequence[Buffer]) -> int:
     """Give buffers, sorted by their first steps, their offsets.
 
-    Returns:
-        The size of the range.
+    Returns: The size of the range.
     """
     size, least = _in_order(buffers), live_bytes(buffers)
     if 10 * size <= 11 * least:

@@ -95,9 +95,7 @@ def arrange(
         donated: For every input whether its memory may be used for results.
         around: The loop or branch of which it is a body.
         outer: Values around the graph that it may read.
-
-    Returns:
-        Its nodes in groups, of which each is run by one kernel, or is no kernel's.
+    Returns: Its nodes in groups, of which each is run by one kernel, or is no kernel's.
     """
     is_verified = environment.is_on(VERIFY_VARIABLE)
     given = given_by(around, graph) if isinstance(around, Branch) else {}

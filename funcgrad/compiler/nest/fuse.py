@@ -351,9 +351,8 @@ def _common_nest(a: LoopNest | None, b: LoopNest | None, rank: int) -> LoopNest 
 def kind_of(fold: Fold, space: Shape, nest: LoopNest) -> str:
     """How a group with this space and loop nest computes a reduction of it.
 
-    Returns:
-        ``"inner"``: one number per row; ``"column"``: over the outer axes, one per place in the
-        row; ``"post"``: of per-row numbers over the outer axes; ``"total"``: over row and outer
+    Returns: ``"inner"``: one number per row; ``"column"``: over the outer axes, one per place in
+        the row; ``"post"``: of per-row numbers over the outer axes; ``"total"``: over row and outer
         axes.
     """
     if fold.space != space:

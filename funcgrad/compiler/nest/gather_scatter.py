@@ -249,8 +249,7 @@ class _Scatter:
         Also how many runs of equal places there are. Where all is one part, nobody shares it, and
         a block says how long runs are.
 
-        Returns:
-            How many elements were looked at, if no place is before another one.
+        Returns: How many elements were looked at, if no place is before another one.
         """
         source = self.source
         is_shared = (loop.begin > 0) | (loop.end < self.total)

@@ -270,9 +270,8 @@ def first(operand: S, shape: Shape) -> S:
 def factored(view: View) -> tuple[list[Shape], Reindex] | None:
     """The axes that those of a view split into so that each walks along one axis of its value.
 
-    Returns:
-        The lengths of the axes that each of the view's is split into, and how these walk; nothing
-        where there are no such axes.
+    Returns: The lengths of the axes that each of the view's is split into, and how these walk;
+        nothing where there are no such axes.
     """
     shape, strides = view.value.shape, view.value.strides
     lowest = view.offset

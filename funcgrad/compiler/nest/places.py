@@ -43,9 +43,7 @@ def resolve(
         site: The site of which the kernel ends at once if the place does not exist, if it is to.
         worst: In mode "raise", the variable that becomes the worst index so far (`watch`), if any.
         lanes: The index of the lanes that a vector of indices belongs to.
-
-    Returns:
-        The test of whether the place exists, or nothing where it always does.
+    Returns: The test of whether the place exists, or nothing where it always does.
     """
     if site is not None:
         resolve_or_refuse(source, name, index, dtype, length, site)

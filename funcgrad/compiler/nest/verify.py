@@ -23,9 +23,7 @@ def verify_graph(graph: Graph, after: str, outer: frozenset[Value] = frozenset()
         graph: The graph.
         after: What was done to it last.
         outer: Values that it may read from around it.
-
-    Raises:
-        CompilerError: Something does not hold, with the pass that is to blame.
+    Raises: CompilerError: Something does not hold, with the pass that is to blame.
     """
     known = {*graph.inputs, *graph.constants, *outer}
     for node in graph.nodes:

@@ -48,8 +48,7 @@ class Library:
 def chosen() -> Library | None:
     """The library that multiplies matrices; ``None`` for tiles of our own.
 
-    Raises:
-        LibraryError: ``FUNCGRAD_BLAS`` names none, or one that is not there.
+    Raises: LibraryError: ``FUNCGRAD_BLAS`` names none, or one that is not there.
     """
     default = "own" if is_available() else "scipy"
     asked = environment.text(VARIABLE) or default
@@ -62,8 +61,7 @@ def chosen() -> Library | None:
 def library(name: str) -> Library:
     """A library by its name or path.
 
-    Raises:
-        LibraryError: There is no such library, or it has no products of matrices.
+    Raises: LibraryError: There is no such library, or it has no products of matrices.
     """
     if name == "scipy":
         return Library(name, linear_algebra_file(), tuple(_scipy_functions()))

@@ -67,8 +67,7 @@ def installation() -> str | None:
     processor is known by what the system says of it, as it is now: a machine or a container that
     runs may go on elsewhere. A running system has a number until it starts again.
 
-    Returns:
-        The digest, or ``None`` where systems do not say so.
+    Returns: The digest, or ``None`` where systems do not say so.
     """
     try:
         with open(_BOOT, "rb") as file:

@@ -60,8 +60,7 @@ def default_folder() -> Path | None:
     ``FUNCGRAD_CACHE_DIR`` if set, else ``funcgrad`` in the user's cache folder
     (``XDG_CACHE_HOME``).
 
-    Raises:
-        CacheError: The path begins with a home folder that the system does not know.
+    Raises: CacheError: The path begins with a home folder that the system does not know.
     """
     asked = environment.text(FOLDER_VARIABLE)
     if asked is not None:
@@ -73,12 +72,9 @@ def default_folder() -> Path | None:
 def from_home(path: str | Path) -> Path:
     """A path whose ``~`` is replaced by the home folder.
 
-    Args:
-        path: It may begin with ``~`` or ``~user``.
-
-    Raises:
-        CacheError: There is no such home folder. Containers often run as a user without a name, and
-            without ``HOME``.
+    Args: path: It may begin with ``~`` or ``~user``.
+    Raises: CacheError: There is no such home folder. Containers often run as a user without a name,
+            and without ``HOME``.
     """
     try:
         return Path(path).expanduser()
@@ -112,9 +108,7 @@ class DiskCache:
     Args:
         folder: Created with mode 0700 where it does not exist.
         limit: Size in bytes above which old kernels are removed.
-
-    Raises:
-        CacheError: The folder cannot be used, or others could write to it.
+    Raises: CacheError: The folder cannot be used, or others could write to it.
 
     Attributes:
         is_read_only: Whether nothing can be added.

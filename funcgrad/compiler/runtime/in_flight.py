@@ -45,8 +45,7 @@ def keep(slots: Any, states: Sequence[tuple[int, Background]], memory: Any) -> N
 def release() -> int:
     """Go on with what is under way, and forget the memory of what is done.
 
-    Returns:
-        How many calls are left that have not come to their ends.
+    Returns: How many calls are left that have not come to their ends.
     """
     with _LOCK:
         for slots, states, _ in _kept:

@@ -66,9 +66,7 @@ def link(code: bytes, symbol: str) -> int | None:
     Args:
         code: The object file.
         symbol: The name of a function in it.
-
-    Returns:
-        The function's address, or ``None`` if another linker is needed.
+    Returns: The function's address, or ``None`` if another linker is needed.
     """
     if not IS_AVAILABLE:
         return None
@@ -140,9 +138,8 @@ def _placed(
 def line_program(code: bytes) -> tuple[bytes, dict[str, range]] | None:
     """Read what an object file tells of the lines of its instructions, and where functions are.
 
-    Returns:
-        The section ``.debug_line``, and the addresses of the instructions of functions, counted
-        from the start of their section; ``None`` if the file is not simple.
+    Returns: The section ``.debug_line``, and the addresses of the instructions of functions,
+        counted from the start of their section; ``None`` if the file is not simple.
     """
     if not IS_AVAILABLE:
         return None

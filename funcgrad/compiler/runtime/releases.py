@@ -21,11 +21,8 @@ FIRST, LAST = (0, 46), (0, 50)
 def is_by_numba(version: Callable[[], str]) -> bool:
     """Whether kernels are compiled by Numba's public interface.
 
-    Args:
-        version: Gives that of llvmlite.
-
-    Raises:
-        ArgumentError: The environment says something else.
+    Args: version: Gives that of llvmlite.
+    Raises: ArgumentError: The environment says something else.
     """
     given = environment.text("FUNCGRAD_NUMBA")
     if not given:

@@ -190,8 +190,7 @@ class ForeignCall:
     def step(self, site: int) -> Step:
         """The step, when everything has its place.
 
-        Args:
-            site: The number of its `site`.
+        Args: site: The number of its `site`.
         """
         address = kernel_store.code_address(self.codes[0])
         if isinstance(self.call, forms.SmallCall):

@@ -265,8 +265,7 @@ def default_threads() -> int:
 class Pool:
     """The workers of this process.
 
-    Args:
-        worker: Address of the worker's loop.
+    Args: worker: Address of the worker's loop.
     """
 
     def __init__(self, worker: int) -> None:

@@ -73,8 +73,7 @@ class _Table(SystemProgram):
     def search(self, is_better: Callable[[Mapping[str, Expression]], Expression]) -> Variable:
         """The entry that is better than all others; 0 where there is none.
 
-        Args:
-            is_better: Whether one with some words is better than one that was freed at some time.
+        Args: is_better: Whether one with some words is better than one that was freed at some time.
         """
         best, latest = self.let(0), self.let(0)
         with self.count(0, MOST_ARRAYS) as i:

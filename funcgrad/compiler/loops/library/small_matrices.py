@@ -461,8 +461,7 @@ class SmallMatrices(Elements):
     def groups(self, arrays: str) -> Iterator[None]:
         """A loop over groups of matrices, of which the array with a letter begins at an address.
 
-        Args:
-            arrays: The letters of the arrays that the program has.
+        Args: arrays: The letters of the arrays that the program has.
         """
         words, lanes = self.words, self.lanes if self.group > 1 else 1
         memory, self.lane = self.claimed(words)
