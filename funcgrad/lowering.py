@@ -261,8 +261,6 @@ class Window:
     """The part of the first input that starts at the other inputs, one integer for every axis.
 
     Starts are moved so that the part lies inside.
-
-    Args: sizes: Shape of the part.
     """
 
     sizes: tuple[int, ...]
@@ -646,10 +644,7 @@ class Routine:
 
 @dataclass(frozen=True)
 class Call:
-    """Run a sub-program.
-
-    Args: program: The program.
-    """
+    """Run a sub-program."""
 
     program: Program
 

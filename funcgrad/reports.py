@@ -203,10 +203,7 @@ class MemoryAnalysis:
 
 
 class Report:
-    """Text and figures of a plan.
-
-    Args: plan: The plan.
-    """
+    """Text and figures of a plan."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan

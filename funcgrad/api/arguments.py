@@ -182,12 +182,7 @@ def check_for_nans(what: str, results: Sequence[Any], args: Any, kwargs: Any = N
 
 
 def zeros_for(aval: ShapedArray, shape: Shape | None = None) -> Any:
-    """A fresh zero of the tangent type: `float0` for exact dtypes.
-
-    Args:
-        aval: The type.
-        shape: Another shape.
-    """
+    """A fresh zero of the tangent type: `float0` for exact dtypes."""
     dtype = aval.dtype if aval.dtype.kind in "fc" else float0
     zeros = np.zeros(aval.shape if shape is None else shape, dtype)
     return zeros if zeros.shape or dtype == float0 else zeros[()]

@@ -395,10 +395,7 @@ def _content(cell: CellType) -> Any:
 
 
 class _Traced:
-    """A statement whose condition is traced.
-
-    Args: state: Its variables.
-    """
+    """A statement whose condition is traced."""
 
     word = ""
 
@@ -543,13 +540,7 @@ class _Traced:
 
 
 class _Branch(_Traced):
-    """An `if`.
-
-    Args:
-        state: Its variables.
-        test: The condition.
-        arms: What it chooses from.
-    """
+    """An `if`."""
 
     word = "if"
 

@@ -334,10 +334,7 @@ class Call(KeepsTracers):
 
 
 class _Residuals(KeepsTracers):
-    """Residuals that ``fwd`` hands to ``bwd``: values, and functions that close over values.
-
-    Args: tree: Any pytree.
-    """
+    """Residuals that ``fwd`` hands to ``bwd``: values, and functions that close over values."""
 
     def __init__(self, tree: Any) -> None:
         leaves, self.treedef = flatten_extra(tree)

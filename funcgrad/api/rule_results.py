@@ -148,8 +148,6 @@ class ResultType:
 
     The first result that is seen fixes them.
 
-    Args: name: Name of the function.
-
     Attributes:
         tree: The structure.
         avals: The types, which may be weak.

@@ -106,12 +106,7 @@ def is_fixed(value: Any) -> bool:
 
 
 def is_same(a: Any, b: Any) -> bool:
-    """Whether values are one object, or tuples of such: the exact keys of fixed ones are equal.
-
-    Args:
-        a: A value.
-        b: Another one.
-    """
+    """Whether values are one object, or tuples of such: the exact keys of fixed ones are equal."""
     if a is b:
         return True
     if type(a) is not tuple or type(b) is not tuple or len(a) != len(b):
@@ -120,10 +115,7 @@ def is_same(a: Any, b: Any) -> bool:
 
 
 class Compared:
-    """A value that has ``==`` but no hash.
-
-    Args: value: The value.
-    """
+    """A value that has ``==`` but no hash."""
 
     __slots__ = ("value",)
 

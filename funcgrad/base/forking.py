@@ -114,10 +114,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def in_children(function: Callable[[], Any]) -> None:
-    """Call a function in every forked child; Windows has none.
-
-    Args: function: It takes nothing.
-    """
+    """Call a function in every forked child; Windows has none."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=function)
 

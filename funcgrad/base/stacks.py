@@ -45,7 +45,6 @@ def start(function: Callable[[], object]) -> None:
 
     Where threads are not POSIX's, it has as much stack as the other threads of the process.
 
-    Args: function: It raises nothing.
     Raises: RuntimeError: No thread can be started: because the process ends, for example.
     """
     library = _library()
@@ -87,7 +86,6 @@ def with_room(function: Callable[[], T]) -> T:
     Where this thread has little, another one calls it, with the same context variables, while this
     one waits.
 
-    Args: function: What to call.
     Raises: BaseException: What it raises.
     """
     return function() if has_room() else elsewhere(function, or_here=True)

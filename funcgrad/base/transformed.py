@@ -112,10 +112,7 @@ class BelongsToProcess:
 
 
 class HoldsProgram(BelongsToProcess):
-    """A function that runs what it has traced.
-
-    Args: run: What it does.
-    """
+    """A function that runs what it has traced."""
 
     called = "a function that holds a traced program"
     instead = "Pickle the function that it was made of."

@@ -50,9 +50,6 @@ class TreeWriter:
     def take_apart(self, names: Sequence[str], trees: Sequence[Any]) -> list[str]:
         """Statements that find the leaves of trees.
 
-        Args:
-            names: The trees.
-            trees: Their structures.
         Returns: Names of the leaves, in order.
         """
         leaves: list[str] = []

@@ -166,12 +166,7 @@ class RecordTracer(Tracer):
 
 
 class Recorder(Trace):
-    """Computes and stages.
-
-    Args:
-        parent: Computes the values.
-        record: Gets the operations.
-    """
+    """Computes and stages."""
 
     __slots__ = ("calls", "captured", "entered", "record")
 

@@ -361,12 +361,7 @@ def transpose(subject: Subject, args: Values, group: Group) -> None:
 
 
 def batch(subject: Subject, lanes: Sequence[Values]) -> None:
-    """The batching rule agrees with a loop, for every choice of mapped arguments.
-
-    Args:
-        subject: The primitive.
-        lanes: Arguments of equal types.
-    """
+    """The batching rule agrees with a loop, for every choice of mapped arguments."""
     n = len(lanes[0])
     primitive = subject.primitive
     for mapped in (s for k in range(1, n + 1) for s in itertools.combinations(range(n), k)):

@@ -57,10 +57,7 @@ class Cell:
         self.refuse_as_array()
 
     def refuse_as_array(self, what: str = "") -> NoReturn:
-        """Raise the error for a place where an array is needed.
-
-        Args: what: The place, for messages.
-        """
+        """Raise the error for a place where an array is needed."""
         raise self.misuse(
             f"{what}{what and ': '}a reference to {self.inside} is no array, and one is needed "
             "here.",
@@ -187,12 +184,7 @@ _passed: ContextVar[Mapping[int, str]] = ContextVar(
 
 @contextmanager
 def passing_cells(cells: Sequence[Cell], what: str) -> Iterator[list[Any]]:
-    """The contents of cells that are arguments of a call, during which nothing else uses them.
-
-    Args:
-        cells: The cells.
-        what: The call, for messages.
-    """
+    """The contents of cells that are arguments of a call, during which nothing else uses them."""
     contents = [cell.content() for cell in cells]
     passed: dict[int, str] = {}
     for cell in cells:

@@ -20,14 +20,7 @@ Values = Sequence[Any]
 
 
 class CheckedRules:
-    """Functions of `funcgrad.higher_order.custom.Rules`, each with a failure behind the results.
-
-    Args:
-        inner: The function.
-        kinds: What is looked for.
-        jvp: As of the rules.
-        vjp: As of the rules.
-    """
+    """Functions of `funcgrad.higher_order.custom.Rules`, each with a failure behind the results."""
 
     def __init__(
         self, inner: CheckedProgram, kinds: Kinds, jvp: Function | None, vjp: Function | None

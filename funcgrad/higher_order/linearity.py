@@ -109,13 +109,7 @@ def _is_linear_entry(entry: TapeEntry, may_shift: bool) -> bool:
 
 
 def is_linear_in(primitive: Primitive, is_linear: Mask, avals: Sequence[ShapedArray]) -> bool:
-    """Whether an operation without programs is linear in some of its arguments together.
-
-    Args:
-        primitive: The operation.
-        is_linear: Which arguments.
-        avals: Types of all arguments.
-    """
+    """Whether an operation without programs is linear in some of its arguments together."""
     inputs = [
         Linear(aval) if linear else np.broadcast_to(np.ones((), aval.dtype), aval.shape)
         for aval, linear in zip(avals, is_linear, strict=True)

@@ -246,10 +246,7 @@ class LaneType(NamedTuple):
 
 
 def lane_type(x: Any) -> LaneType:
-    """The kinds of a traced value along the axes of the meshes around.
-
-    Args: x: Any value.
-    """
+    """The kinds of a traced value along the axes of the meshes around."""
     if type(x) in MUTABLE_TYPES:
         x = x.__jax_array__()
     names: dict[str, list[Hashable]] = {INVARYING: [], VARYING: [], UNREDUCED: [], REDUCED: []}

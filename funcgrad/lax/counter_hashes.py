@@ -57,12 +57,7 @@ def philox2x32(key: Any, x0: Any, x1: Any) -> Words:
 
 
 def philox4x32(key: Sequence[Any], counter: Sequence[Any]) -> Words:
-    """Philox-4x32 of 10 rounds.
-
-    Args:
-        key: Two words.
-        counter: Four words.
-    """
+    """Philox-4x32 of 10 rounds."""
     k0, k1 = key
     x0, x1, x2, x3 = counter
     for i in range(_PHILOX_ROUNDS):
@@ -83,12 +78,7 @@ def _mixed(x: Any, y: Any, distance: int) -> Words:
 
 
 def threefry4x32(key: Sequence[Any], counter: Sequence[Any]) -> Words:
-    """Threefry-4x32 of 20 rounds.
-
-    Args:
-        key: Four words.
-        counter: Four words.
-    """
+    """Threefry-4x32 of 20 rounds."""
     schedule = [*key, _xor(*key, _PARITY)]
     x = [p.add.bind(word, k) for word, k in zip(counter, key, strict=True)]
     for i in range(_THREEFRY_ROUNDS):

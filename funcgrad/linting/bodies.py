@@ -79,10 +79,6 @@ def all_equations(equations: Iterable[Equation]) -> Iterator[Equation]:
 class Needed:
     """Names and operations that results depend on.
 
-    Args:
-        equations: Operations.
-        outputs: The results.
-
     Attributes:
         names: The names that results depend on, those within operations among them.
         equations: The operations that compute them, also those within others.

@@ -87,12 +87,7 @@ class Box:
 
     @classmethod
     def of_element(cls, n: int, place: int) -> Box:
-        """One element of a vector: loops read thousands, and what is equal of them is one object.
-
-        Args:
-            n: Length of the vector.
-            place: Place of the element.
-        """
+        """One element of a vector. Loops read thousands of them, so that equal ones are shared."""
         box = cls.__new__(cls)
         box.shape, box.layout = (n,), ()
         box.lengths = box.strides = _ONE

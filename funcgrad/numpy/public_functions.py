@@ -375,7 +375,6 @@ _NAMED_KINDS = {name: kind for kind, names in _KINDS.items() for name in names}
 def wrap_module(module: ModuleType) -> tuple[dict[Function, Function], dict[str, Function]]:
     """Put functions as users call them in the place of those that take and give values.
 
-    Args: module: The page of names.
     Returns: Function -> the same as users call it; name -> the function of values.
     """
     found: dict[Function, Function] = {}

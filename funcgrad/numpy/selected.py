@@ -177,10 +177,7 @@ def _operator(name: str) -> Function:
 
 
 def install_selections(operators: list[str]) -> None:
-    """Give selections the operators of traced arrays.
-
-    Args: operators: Their names.
-    """
+    """Give selections the operators of traced arrays."""
     for name in operators:
         setattr(Selection, name, _operator(name))
 

@@ -448,12 +448,7 @@ def _may_others_draw() -> bool:
 
 
 def noticing_draws(what: str, function: Any) -> AbstractContextManager[None]:
-    """Warn if `numpy.random` is drawn from within a block, in which a function is traced.
-
-    Args:
-        what: How messages call it.
-        function: The function.
-    """
+    """Warn if `numpy.random` is drawn from within a block, in which a function is traced."""
     return _noticing_draws(what, list(_users_functions(function)))
 
 

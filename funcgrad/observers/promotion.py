@@ -116,7 +116,6 @@ _COMPOSED = (
 def refuse_ranks(avals: Sequence[ShapedArray]) -> None:
     """Raise if operands with different numbers of axes may not meet in this context.
 
-    Args: avals: Their types.
     Raises: ShapeError: With the user's line. What the library does for the user is not meant.
     """
     if not promotion_mode().ranks or len({a.ndim for a in avals if a.ndim}) < 2:

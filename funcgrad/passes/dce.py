@@ -34,9 +34,6 @@ def without_dead(program: Program, used: Sequence[bool]) -> tuple[Program, tuple
 
     Messages go as well: all ranks that are asked for the same results leave out the same ones.
 
-    Args:
-        program: The program.
-        used: Which results are wanted.
     Returns: The program, and flags of the inputs that it has.
     """
     outputs = list(compress(program.outputs, used))

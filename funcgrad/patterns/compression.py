@@ -35,13 +35,7 @@ FEW = 8
 
 
 class TapePattern:
-    """Dependence of the outputs of a linear map on its inputs.
-
-    Args:
-        linear: The map.
-        in_avals: Types of its inputs.
-        out_avals: Types of its outputs.
-    """
+    """Dependence of the outputs of a linear map on its inputs."""
 
     def __init__(
         self, linear: LinearMap, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]

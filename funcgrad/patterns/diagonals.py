@@ -138,10 +138,7 @@ class Diagonal:
 
 @dataclass(frozen=True)
 class Hidden:
-    """Dependence of a value on columns whose coefficients are not computed.
-
-    Args: relation: Where it may be.
-    """
+    """Dependence of a value on columns whose coefficients are not computed."""
 
     relation: Relation
 

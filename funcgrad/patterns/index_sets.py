@@ -172,10 +172,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Pick:
-    """One index counts, and the axis goes.
-
-    Args: index: The index.
-    """
+    """One index counts, and the axis goes."""
 
     index: int
 

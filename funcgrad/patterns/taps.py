@@ -25,9 +25,6 @@ MOST_TERMS = 8
 def spelled_out(equation: Equation, form: Any) -> Program | None:
     """The program of a linear sum or of a sum of products, by its terms.
 
-    Args:
-        equation: The equation.
-        form: Its form.
     Returns: A program of the equation's operands; ``None`` for other equations, and if there are
         too many terms.
     """

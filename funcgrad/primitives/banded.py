@@ -328,10 +328,7 @@ class FactoredBandedSolve(ByMatrix):
 
 
 class PositiveBandedSolve(ByMatrix):
-    """`BandedSolve` for positive definite matrices, of which one half of the diagonals is given.
-
-    Args: lower_half: Which half.
-    """
+    """`BandedSolve` for positive definite matrices, of which one half of the diagonals is given."""
 
     lower_half: bool
 

@@ -26,10 +26,7 @@ from funcgrad.primitives.shape import Concatenate, Slice, reshape
 
 
 class Tables:
-    """A table with names.
-
-    Args: table: The table.
-    """
+    """A table with names."""
 
     def __init__(self, table: Any) -> None:
         head = dict(zip(HEAD, table[: len(HEAD)].tolist(), strict=True))

@@ -857,7 +857,6 @@ def _by_inverse_or_singular_values(a: ShapedArray) -> tuple[Program, Program]:
     matrices of the stack need their singular values, ``size`` is the logarithm of the absolute
     values of the determinants and ``sign`` their signs.
 
-    Args: a: Type of the matrices.
     Returns: The program that takes the inverse of all, and the one for stacks some of which are
         bad.
     """
@@ -1096,7 +1095,6 @@ def _once_or_twice(a: ShapedArray) -> tuple[Program, Program]:
     are nearly singular are factored once more: it fails for them, or loses the small pivots. The
     arguments of both programs are ``(a, packed, is_bad)``.
 
-    Args: a: Type of the matrices.
     Returns: The program where no matrix is bad, and the one for stacks in which some are.
     """
     avals = a, a, shaped(a.shape[:-2], BOOL)

@@ -122,12 +122,7 @@ def _solved_by_one_form(a: Any, c: Any) -> Any:
 
 
 class MatrixFunction(ByMatrix):
-    """An analytic function of matrices of floating or complex numbers.
-
-    Args:
-        function: "expm", "logm" or "power".
-        exponent: Of the power.
-    """
+    """An analytic function of matrices of floating or complex numbers."""
 
     function: str
     exponent: float | None = None
@@ -152,12 +147,7 @@ class MatrixFunction(ByMatrix):
 
 
 class Frechet(ByMatrix):
-    """``L(a, e)``, the derivative of `MatrixFunction` at ``a`` in the direction ``e``.
-
-    Args:
-        function: As there.
-        exponent: As there.
-    """
+    """``L(a, e)``, the derivative of `MatrixFunction` at ``a`` in the direction ``e``."""
 
     function: str
     exponent: float | None = None

@@ -373,8 +373,6 @@ class PackedTridiagonal(m.ByMatrix):
 
     Results: ``T`` with the reflections in the triangle that is read; its diagonal; the diagonal
     next to it; the factors of the reflections.
-
-    Args: lower_triangle: Which triangle is read.
     """
 
     lower_triangle: bool

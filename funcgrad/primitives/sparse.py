@@ -131,10 +131,7 @@ class Pattern:
 
 
 class Constants:
-    """A constant sparse matrix, in the layouts that its products have when they are compiled.
-
-    Args: matrix: SciPy's.
-    """
+    """A constant sparse matrix, in the layouts that its products have when they are compiled."""
 
     def __init__(self, matrix: Any) -> None:
         self.matrix = matrix
@@ -217,12 +214,7 @@ def _as_columns(bind: Any, args: Sequence[Value], dims: Sequence[BatchDim]) -> t
 
 
 class MatrixProduct(Primitive):
-    """``A @ x``, or ``A.T @ x``, with a constant sparse matrix and a vector or a matrix.
-
-    Args:
-        matrix: The matrix.
-        is_transposed: Whether it is transposed.
-    """
+    """``A @ x``, or ``A.T @ x``, with a constant sparse matrix and a vector or a matrix."""
 
     matrix: Constants
     is_transposed: bool = False
@@ -388,10 +380,7 @@ class SparseProduct(Primitive):
 
 
 class SampledProduct(Primitive):
-    """The entries of ``a @ b.T`` at the places of a pattern; vectors count as columns.
-
-    Args: pattern: The places.
-    """
+    """The entries of ``a @ b.T`` at the places of a pattern; vectors count as columns."""
 
     pattern: Pattern
 

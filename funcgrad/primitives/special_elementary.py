@@ -179,10 +179,7 @@ fresnel = SpecialParts(
 
 # Lambert's function, DLMF 4.13, and Wright's.
 class LambertW(Smooth):
-    """The solution of ``w exp(w) = z`` on branch ``k``.
-
-    Args: tolerance: Of the iteration.
-    """
+    """The solution of ``w exp(w) = z`` on branch ``k``."""
 
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
