@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import __main__, busy
+from tests.benchmarks import __main__, busy, patterns
 from tests.benchmarks.measures import MEASURES, Setting, measure, server
 from tests.benchmarks.report import OURS
 from tests.benchmarks.workload import all_rows
@@ -151,6 +151,13 @@ def test_every_row_of_the_busy_machine(row):
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize(("name", "colors", "entries"), [("chain", 3, 88), ("plane", 6, 80)])
+def test_patterns_are_measured(name, colors, entries):
+    found = patterns.measure(name, 30 if name == "chain" else 36)
+    assert (found["colors"], found["entries"]) == (colors, entries)
+    assert found["seconds"] > 0 < found["bytes"]
+
+
 def test_a_busy_machine_costs_its_share():
     # Other programs than the one that the benchmark starts may run here.
     attempts = []
