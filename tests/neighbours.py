@@ -137,6 +137,7 @@ REASONS = (
     (r"traced > \d+ times|weak_type", "weak types of traced values"),
     (r"not 'complex'", "`isinstance(x, np.ndarray)`, which is true here"),
     (r"took more than|did not end", "stopped, or its file could not be imported"),
+    (r"DID NOT RAISE", "errors of JAX where there is a result here"),
 )
 """Patterns of messages, and how the page says why."""
 

@@ -232,6 +232,22 @@ def test_what_llvm_refuses_is_an_error_with_its_source(monkeypatch: pytest.Monke
     np.testing.assert_allclose(fg.jit(f)(np.ones(3)), f(np.ones(3)), rtol=1e-14)
 
 
+@pytest.mark.lean
+@pytest.mark.usefixtures("uncached")
+def test_a_handler_of_signals_may_end_a_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def alarm(*_: Any) -> bytes:
+        raise TimeoutError("this took more than a minute")
+
+    def f(x: Any) -> Any:
+        return np.arctan(x) * np.cosh(x) - x  # of no other test
+
+    with monkeypatch.context() as patch:
+        patch.setattr(llvm_backend.Emission, "result", alarm)
+        with pytest.raises(TimeoutError, match="more than a minute"):
+            fg.jit(f)(np.ones(3))
+    np.testing.assert_allclose(fg.jit(f)(np.ones(3)), f(np.ones(3)), rtol=1e-14)
+
+
 def test_the_time_of_a_thread_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     emission = llvm_backend.Emission("define void @f() {\n  ret void\n}\n")
     assert emission.wait(60)

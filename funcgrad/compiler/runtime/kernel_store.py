@@ -372,8 +372,8 @@ class _Build:
         """Errors as a defect of funcgrad, with the text that caused it."""
         try:
             yield
-        except (CompilerError, MemoryError, RecursionError):  # say nothing of the text
-            raise
+        except (CompilerError, MemoryError, OSError, RecursionError):
+            raise  # they say nothing of the text: the machine, or the time that a program gives
         except Exception as error:
             raise CompilerError(
                 f"a generated kernel does not compile, which is a defect of funcgrad: {error}\n"
