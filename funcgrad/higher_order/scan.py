@@ -113,6 +113,10 @@ class Scan(Primitive):
     def shows_progress(self) -> bool:
         return self.progress is not None
 
+    @property
+    def carried(self) -> slice:
+        return slice(self.n_consts, self.n_consts + self.n_carry)
+
     def split(self, args: Values) -> tuple[list[Any], list[Any], list[Any]]:
         """Constants, carry, scanned arrays."""
         a, b = self.n_consts, self.n_consts + self.n_carry

@@ -109,6 +109,10 @@ class While(Primitive):
     def shows_progress(self) -> bool:
         return self.progress is not None
 
+    @property
+    def carried(self) -> slice:
+        return slice(self.n_cond + self.n_body, None)
+
     def split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """Constants of the condition, constants of the body, carry."""
         a, b = self.n_cond, self.n_cond + self.n_body

@@ -93,6 +93,45 @@ else:
     raise SystemExit("a type is taken as an array")
 """
 
+WITHIN = """
+import jax, jax.numpy as jnp
+from jax import lax
+
+x, w = jnp.ones(3, jnp.float16), jnp.ones((), jnp.float32)
+twice = jax.custom_vjp(lambda x, w: (2 * x, 2 * w))
+twice.defvjp(lambda x, w: (twice(x, w), None), lambda _, ct: ct)
+checked = lambda x, w: lax.cond(
+    w > 2, lambda: jax.pure_callback(lambda *a: a, jax.eval_shape(lambda: (x, w)), x, w),
+    lambda: (x, w))
+cases = {
+    "while": (lambda x, w: lax.while_loop(
+        lambda c: c[0] < 3, lambda c: (c[0] + 1, (c[1] * c[2]).astype(x.dtype), 2 * c[2]),
+        (0, x, w))[1:], (16, 32)),
+    "nest": (lambda x, w: lax.fori_loop(0, 2, lambda i, c: lax.fori_loop(
+        0, 2, lambda j, d: (2 * d[0], d[1] * d[0].sum()), c), (x, w)), (16, 32)),
+    "scan": (lambda x, w: lax.scan(
+        lambda c, _: (((c[0] * c[1]).astype(x.dtype), c[1]), (c[0], c[1], 2 * c[0])), (x, w),
+        length=3), (16, 32, 16, 32, 16)),
+    "converted within": (lambda x, w: lax.scan(
+        lambda c, _: (c, (c.astype(jnp.float16), 2 * c.astype(jnp.float16))), w, length=3),
+        (32, 16, 16)),
+    "number": (lambda x, w: lax.scan(lambda c, e: (c + e, c), 0.0, x), (16, 16)),
+    "map": (lambda x, w: lax.map(lambda e: (2 * e, w), x), (16, 32)),
+    "cond": (lambda x, w: lax.cond(w > 0, lambda: (2 * x, w), lambda: (x, w)), (16, 32)),
+    "callback": (checked, (16, 32)),
+    "rule": (twice, (16, 32)),
+    "again": (jax.checkpoint(lambda x, w: (2 * x, 2 * w)), (16, 32)),
+    "vmap": (lambda x, w: jax.vmap(lambda x: lax.fori_loop(
+        0, 2, lambda i, c: (2 * c[0], 2 * c[1]), (x, w)))(x), (16, 32)),
+    "grad": (jax.grad(lambda x, w: lax.fori_loop(
+        0, 2, lambda i, c: (2 * c[0], c[1] * c[0].sum()), (x, w))[1], (0, 1)), (16, 32)),
+    "constants": (lambda x, _: (x * w, x * 2.5, x * jnp.asarray(2.0)), (32, 16, 16)),
+}
+for name, (f, bits) in cases.items():
+    found = tuple(8 * a.dtype.itemsize for a in jax.tree.leaves(jax.eval_shape(f, x, w)))
+    assert found == bits, (name, found)
+"""
+
 COMPILED = """
 import jax, jax.numpy as jnp
 from jax.extend.core import Primitive
@@ -396,11 +435,12 @@ assert slope == 12.0
 
 @pytest.mark.parametrize(
     "code",
-    [DONATED, SHORT_WAY, TYPES, COMPILED, CONSTANTS, WEAK, KEYS, RULES, UPDATES, LOOPS],
+    [DONATED, SHORT_WAY, TYPES, WITHIN, COMPILED, CONSTANTS, WEAK, KEYS, RULES, UPDATES, LOOPS],
     ids=[
         "donated",
         "short way",
         "types",
+        "types within",
         "compiled",
         "jaxpr",
         "weak",

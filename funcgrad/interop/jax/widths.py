@@ -15,7 +15,8 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.util import find_spec
@@ -34,7 +35,8 @@ from funcgrad.base.pytree import (
     tree_map,
     tree_unflatten,
 )
-from funcgrad.core.program import Atom, Var
+from funcgrad.core.facets import Facet
+from funcgrad.core.program import Atom, Equation, Program, Var
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import INT64
 from funcgrad.primitives.elementwise import Convert
@@ -303,12 +305,15 @@ def half_of(x: Any) -> np.dtype[Any] | None:
 
 def gradients_stored(gradients: Any, primals: Any) -> Any:
     """Gradients, of which those of arrays that are stored in 16 bits are so, too."""
-    halves = list(map(half_of, tree_leaves(primals)))
-    if not any(halves):
+    halves, around = list(map(half_of, tree_leaves(primals))), _halves.get()
+    if not any(halves) and (around is None or not around.known):
         return gradients
     leaves, treedef = tree_flatten(gradients)
-    pairs = zip(leaves, halves, strict=True)
-    return tree_unflatten(treedef, [g if h is None else stored_as(g, h) for g, h in pairs])
+    made = [
+        stored_as(g, h) if h is not None else _noted(g, g.dtype) if isinstance(g, Tracer) else g
+        for g, h in zip(leaves, halves, strict=True)
+    ]
+    return tree_unflatten(treedef, made)
 
 
 def _is_given(x: Any) -> bool:
@@ -338,6 +343,8 @@ class _Conversions:
         start = len(equations)
         x = Convert(x.dtype).bind(x)
         self.known.update((e.outputs[0], dtype) for e in equations[start:])
+        if isinstance(x, StageTracer):  # of a program within the one under construction
+            self.known[x.atom] = dtype
         return x
 
     def opened(self, x: Any) -> Any:
@@ -348,21 +355,75 @@ class _Conversions:
 
     def half_of(self, x: StageTracer) -> Any:
         """Dtype of a traced array, as far as it is known: 16 bits of what is computed of such."""
-        known, equations = self.known, self.trace.equations
-        for equation in itertools.islice(equations, self.done, None):
-            y = next(iter(equation.outputs), None)
-            if y is None or y in known:
-                continue
-            inputs = [x for x in equation.inputs if isinstance(x, Var) and x.aval.dtype.kind == "f"]
-            if isinstance(equation.primitive, Convert) and inputs and inputs[0].aval.weak_type:
-                known[y] = _NUMBER
-                continue
-            kinds = {known.get(x) for x in inputs if not x.aval.weak_type} - {_NUMBER}
-            if len(kinds) == 1 and (kind := kinds.pop()) is not None:
-                known.update((y, kind) for y in equation.outputs if y.aval.dtype == FLOAT32)
+        equations = self.trace.equations
+        self._follow(itertools.islice(equations, self.done, None), self.known)
         self.done = len(equations)
-        return known.get(x.atom)
+        return self.known.get(x.atom)
 
+    def _follow(self, equations: Iterable[Equation], known: MutableMapping[Atom, Any]) -> None:
+        """Find the dtypes of what equations give, one after another."""
+        for equation in equations:
+            outputs = equation.outputs
+            if not outputs or outputs[0] in known:
+                continue
+            primitive, inputs = equation.primitive, equation.inputs
+            if isinstance(primitive, Convert) and inputs[0].aval.weak_type:
+                known[outputs[0]] = _NUMBER
+                continue
+            programs = _programs_of(equation)
+            if programs:
+                found = self._through(programs, equation, known)
+            else:
+                floats = [x for x in inputs if x.aval.dtype.kind == "f"]
+                kinds = {_kind_of(x, known) for x in floats} - {_NUMBER}
+                found = list(kinds) * len(outputs) if len(kinds) == 1 else []
+            pairs = [(y, k) for y, k in zip(outputs, found, strict=False) if k is not None]
+            known.update((y, kind) for y, kind in pairs if y.aval.dtype == FLOAT32)
+
+    def _through(
+        self, programs: Sequence[Program], equation: Equation, known: Mapping[Atom, Any]
+    ) -> list[Any]:
+        """Dtypes of what programs within an equation give: loops carry what they are given."""
+        given = [_kind_of(x, known) for x in equation.inputs]
+        places = carried(equation.primitive)
+        kept = [] if places is None else given[places]
+        found = []
+        for program in programs:
+            last = given[len(given) - len(program.inputs) :]  # after what conditions take
+            of_inputs: dict[Atom, Any] = dict(zip(program.inputs, last, strict=True))
+            inner = ChainMap(of_inputs, self.known)
+            self._follow(program.equations, inner)
+            found.append([_kind_of(y, inner) for y in program.outputs])
+        sets = [HALVES.keys() & kinds for kinds in zip(*found, strict=True)]  # branches agree
+        agreed = [kinds.pop() if len(kinds) == 1 else None for kinds in sets]
+        return [
+            *(a if k is _NUMBER else k for a, k in zip(agreed, kept, strict=False)),
+            *agreed[len(kept) :],
+        ]
+
+
+def _kind_of(x: Atom, known: Mapping[Atom, Any]) -> Any:
+    """The dtype of 16 bits of a name, `None` for another one, or the mark of a number."""
+    if isinstance(x, Var):
+        return _NUMBER if x.aval.weak_type else known.get(x)
+    return None if isinstance(x.value, np.ndarray) and not x.aval.weak_type else _NUMBER
+
+
+def _programs_of(equation: Equation) -> list[Program]:
+    """The programs of an operation that give its results of the last of its arguments."""
+    values = equation.primitive.params().values()
+    parts = [part for v in values for part in (v if isinstance(v, tuple) else (v,))]
+    return [
+        part
+        for part in parts
+        if isinstance(part, Program)
+        and len(part.outputs) == len(equation.outputs)
+        and len(part.inputs) <= len(equation.inputs)
+    ]
+
+
+carried: Facet[slice | None] = Facet("carried", None)
+"""The arguments that a loop carries: its first results are their last values."""
 
 _halves: ContextVar[_Conversions | None] = ContextVar("funcgrad_jax_halves", default=None)
 """Conversions of the function around, while it is traced."""
