@@ -303,12 +303,12 @@ class Emission:
     def result(self) -> bytes:
         """The object file, when it is there.
 
-        Raises: TimeoutError: LLVM has taken more than `MAX_SECONDS` of processor time.
+        Raises: RuntimeError: LLVM has taken more than `MAX_SECONDS` of processor time.
         """
         started = time.monotonic()
         while not self.wait(_LOOK_SECONDS):
             if self._seconds(started) > MAX_SECONDS:
-                raise TimeoutError(
+                raise RuntimeError(
                     f"LLVM was still busy with it after {MAX_SECONDS:g} seconds; it goes on in a "
                     "thread that nobody waits for"
                 )
