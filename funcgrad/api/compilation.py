@@ -450,7 +450,7 @@ class Jitted(MadeOf):
                 entry.around,
                 self._results_of_kind(entry),
             )
-        # The latest first; a function with very many signatures gains nothing from a search.
+        # The latest path is tried first; searching very many signatures would gain nothing.
         paths = [entry.path, *paths[: _MAX_PATHS - 1]]
         if call.around:
             keep(self._paths_along, call.around, paths, _MAX_AXES)
@@ -831,7 +831,7 @@ class _Call:
                 raise ArgumentError(
                     f"argument `{self._path(i)}` of {self.jitted._what}: {NO_MATRIX}"
                 )
-            # Only for other classes of arrays: `np.ma` is imported by being named.
+            # Masked arrays come last: naming `np.ma` imports it, and other calls need not pay.
             if isinstance(leaf, np.ndarray) and isinstance(leaf, np.ma.MaskedArray):
                 raise ArgumentError(
                     f"argument `{self._path(i)}` of {self.jitted._what} is a masked array, whose "

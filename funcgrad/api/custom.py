@@ -435,7 +435,7 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, list[A
     check_callable(fun, "closure_convert")
     staged = StagedFunction(fun, example_args, {}, f"closure_convert({name_of(fun)})")
 
-    # Not `staged` itself: it holds the traced examples, which a custom rule would find in here.
+    # `converted` must not refer to `staged`: custom rules would find the traced examples in it.
     program, in_tree, out_tree = staged.program, staged.in_tree, staged.out_tree
     n_values = len(staged.captured)
 

@@ -173,7 +173,7 @@ class Differential:
         aux_tree: list[pytree.PyTreeDef] = []
 
         def flat(*leaves_: Any) -> list[Any]:
-            # Numbers are not assigned to; asked for here, other functions take the short way.
+            # Numbers need no writable wrappers: nobody assigns to their elements.
             given = leaves_ if is_numeric else as_arguments(leaves_)
             inner = given[0] if is_one else pytree.tree_unflatten(treedef, given)
             if isinstance(argnums, int):

@@ -329,7 +329,7 @@ def structs_of(treedef: PyTreeDef, avals: Sequence[ShapedArray]) -> Any:
             for a, weak in zip(avals, is_weak, strict=True)
         ],
     )
-    # Arrays of dtype float0 are in the structure, which has no type for them.
+    # Arrays of dtype float0 stand in the result themselves, since no struct describes them.
     return tree_map(
         lambda x: x if isinstance(x, ShapeDtypeStruct) else ShapeDtypeStruct(x.shape, x.dtype),
         structs,

@@ -207,13 +207,13 @@ class PyTreeDef:
         self._node = node
         self._meta = meta
         self._children = children
-        # Whether it is not worth remembering, for each is met once and may be large.
+        # Transient structures are not remembered: each is met once and may be large.
         self.is_transient: bool = node is not None and (
             node.is_transient or any(c.is_transient for c in children)
         )
         self.num_leaves: int = 1 if node is None else sum(c.num_leaves for c in children)
         self._is_flat = node is not None and all(c._node is None for c in children)
-        # Not `==`: what is made for a structure may depend on the types and bits of its data.
+        # Data that are equal by `==` do not suffice: generated code may depend on types and bits.
         self._form = meta._form if type(meta) is _Frozen else exact_key(meta)
         self._is_fixed = is_fixed(meta)
         self._hash = hash((None if node is None else node.kind, self._form, children))
@@ -1054,7 +1054,7 @@ def tree_flatten_with_path(
     if is_leaf is None or not is_leaf_takes_path:
         _traverse(tree, rows, is_leaf)
         return rows, tree_structure(tree, is_leaf)
-    # The structure is found in the same order, by the same answers.
+    # Find the structure in the same order, with the same answers.
     answers = iter(_traverse_by_path(tree, rows, is_leaf))
     return rows, tree_structure(tree, lambda _: next(answers))
 

@@ -153,7 +153,7 @@ def aval_of(value: Any) -> ShapedArray:
     if isinstance(value, np.generic):
         scalar = _SCALARS[kind] = shaped((), check_dtype(value.dtype, "a NumPy scalar"))
         return scalar
-    # Only here is there any other class of arrays; `np.ma` is imported by being named.
+    # Masked arrays come last: naming `np.ma` imports it, which no other value should pay for.
     if isinstance(value, np.matrix):
         raise ArgumentError(NO_MATRIX)
     if isinstance(value, np.ndarray) and isinstance(value, np.ma.MaskedArray):

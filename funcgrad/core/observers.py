@@ -17,7 +17,7 @@ from funcgrad.base.forking import Lock
 Location = Any
 """A line of the user's, as an observer describes it: it has a text, and a short one."""
 
-# Of `funcgrad.core.trace`, which announces the events.
+# Classes of `funcgrad.core.trace`, which imports this module to announce events.
 Trace = Any
 Tracer = Any
 

@@ -222,7 +222,7 @@ class CustomCall(Primitive):
             raise nonlinear_error(self.rules.jvp_title, "tangents", None)
         return None
 
-    # Of a function that has no more than a batching rule.
+    # Functions that have a batching rule and no derivative rules.
 
     def _push_mappable(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
         mappable = _Mappable(self.rules, [t is not None for t in tangents])

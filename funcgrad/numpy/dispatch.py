@@ -79,7 +79,7 @@ def beside(x: Tracer, other: Any, kinds: str) -> Any:
     if absorbing is not None:
         if dtype.kind not in absorbing:
             return None
-        # Beside a weak value of 64 bits a number of Python's is weak, too.
+        # The result of a weak 64-bit value and a Python scalar is weak.
         is_weak = aval.weak_type and dtype in NARROWER
         return _PYTHON[dtype.kind](other) if is_weak else dtype.type(other)
     if isinstance(other, Tracer):

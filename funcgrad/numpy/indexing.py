@@ -646,7 +646,7 @@ def _repeated(x: Any, applied: Callable[[Any, Any], Any], times: Any) -> Any:
         return x
 
     def is_behind(done: Any) -> Any:
-        # By some dialects what a loop carries has fewer bits.
+        # In some dialects the values that a loop carries have fewer bits.
         return p.greater.bind(times, p.convert(done, times.dtype))
 
     def is_left(state: tuple[Any, Any]) -> Any:
@@ -825,7 +825,7 @@ class IndexUpdateRef:
         writing = reading | options
         if not self._plan(**reading).arrays:
             return self.set(elementwise.power(self.get(**reading), values), **writing)
-        # Of an element that is named twice, both places see the product of its exponents.
+        # Where an index occurs twice, both occurrences see the product of the exponents.
         ones = np.ones(s.shape_of(self.array), aval_of(self.array).dtype)
         exponents = IndexUpdateRef(ones, self.index).mul(values, **writing)
         exponents = IndexUpdateRef(exponents, self.index).get(**reading)

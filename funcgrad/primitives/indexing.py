@@ -213,7 +213,7 @@ def _outside(x: ShapedArray, axis: int, index: Value, is_counted_back: bool) -> 
     number = as_index(index)
     low = np.int64(-n if is_counted_back else 0)
     inside = p.bitwise_and.bind(p.greater_equal.bind(number, low), p.less.bind(number, np.int64(n)))
-    # Who clips has counted negative indices from the end before.
+    # Callers that clip have already resolved negative indices.
     counted = "" if is_counted_back else ", counted from the start,"
     message = f"index {{}}{counted} is out of bounds for axis {axis} of {x}, which has length {n}"
     return Fault(INDEX, message, p.bitwise_not.bind(inside), (number,))
@@ -738,7 +738,7 @@ class _ScatterExtreme(_Scatter):
         x_attains = p.convert(p.equal.bind(x, out), dtype)
         u_attains = p.convert(p.equal.bind(updates, self._gather().bind(out, *indices)), dtype)
         total = ScatterAdd(self.axes, self.mode)
-        # At least one: where the result is nan nothing attains it, and the derivative is zero.
+        # Where the result is nan no element attains it: divide by one, so the derivative is zero.
         count = p.maximum.bind(total.bind(x_attains, u_attains, *indices), dtype.type(1))
         tx_part = p.scale.bind(instantiate(tx, x), x_attains)
         tu_part = p.scale.bind(instantiate(tu, updates), u_attains)

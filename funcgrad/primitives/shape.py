@@ -181,7 +181,7 @@ class BroadcastTo(Primitive):
 
 def broadcast_to(x: Value, shape: Shape) -> Value:
     """``x`` repeated to ``shape``, unchanged if it has it already."""
-    # Only a scalar becomes one, and the type of a tangent is best not asked for.
+    # Only scalars broadcast to (), so that the shape of a tangent need not be computed then.
     return x if not shape or shape_of(x) == shape else BroadcastTo(shape).bind(x)
 
 

@@ -292,7 +292,7 @@ class LinearizeTrace(Trace):
         token = enter_trace(current_trace())
         try:
             enter_trace(self.tape)
-            # The facet without its call: eager gradients take this way for every operation.
+            # Read the facet without calling it: eager gradients do so for every operation.
             rule = getattr(primitive, linearize.name, None) or primitive.jvp
             out, out_dot = rule(primals, tangents)
         finally:
@@ -482,7 +482,7 @@ def linearize_flat(
                 aval = aval_of(primal)
             inputs[i] = slot = tape.new_slot(aval)
             args[i] = LinearizeTracer(trace, primal, slot, aval)
-    # `run_under` written out, for the tape ends with the trace.
+    # This repeats `run_under`, since the tape has to end together with the trace.
     token, outer = enter_trace(current_trace()), function_trace.set(function_trace.get())
     try:
         enter_trace(trace)
