@@ -19,7 +19,7 @@ from funcgrad.api.differentiation import FlatFunction, is_differentiable, refuse
 from funcgrad.base.error_state import without_warnings
 from funcgrad.base.forking import cached_property
 from funcgrad.base.imports import load
-from funcgrad.base.pytree import PyTreeDef, tree_leaves, tree_unflatten, tuple_of
+from funcgrad.base.pytree import tree_leaves, tree_unflatten, tuple_of
 from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.errors import DtypeError
@@ -196,7 +196,7 @@ class _JacobianPoint:
             replaced = dict(zip(chosen, parts, strict=True))
             return fun(*(replaced.get(i, a) for i, a in enumerate(args)), **kwargs)
 
-        self.flat = FlatFunction(of_chosen, _wrap_tree(self.in_tree), has_aux, what)
+        self.flat = FlatFunction(of_chosen, tuple_of([self.in_tree]), has_aux, what)
         with without_warnings() as block, block:
             results, self.linear = linearize_flat(
                 rerolled(self.flat, self.leaves, what),
@@ -297,11 +297,6 @@ class _JacobianPoint:
         with without_warnings() as block, block:
             values, dims = batch_flat(dense, [basis], [0], basis.shape[0], self.what, None)
         return [(None if gone else v, d) for v, d, gone in zip(values, dims, absent, strict=True)]
-
-
-def _wrap_tree(treedef: PyTreeDef) -> PyTreeDef:
-    """The structure of a one-argument call with an argument of structure ``treedef``."""
-    return tuple_of([treedef])
 
 
 def _basis(aval: ShapedArray) -> Any:

@@ -84,7 +84,7 @@ class _Reader:
         magic = self._read(4, "the header")
         if magic[:2] != b"\0\0":
             self._refuse(
-                0, f"an IDX file begins with two zero bytes, this one with {_hex(magic[:2])}"
+                0, f"an IDX file begins with two zero bytes, this one with {magic[:2].hex(' ')}"
             )
         dtype = DTYPES.get(magic[2])
         if dtype is None:
@@ -146,10 +146,6 @@ class _Reader:
         raise FileFormatError(
             f"{self._path} is no sound IDX file: at byte {position}{unpacked}, {reason}."
         )
-
-
-def _hex(content: bytes | bytearray) -> str:
-    return " ".join(f"{byte:02x}" for byte in content)
 
 
 class Mnist(NamedTuple):

@@ -116,13 +116,8 @@ def activation_report(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Activ
 def activations_of(recorded: Record) -> Iterator[tuple[Equation, Activation]]:
     """The activation functions among recorded operations, with what they did."""
     for equation in recorded.equations:
-        if is_activation(equation):
+        if equation.primitive in _STEEPEST or _is_rectifier(equation):
             yield equation, _activation(recorded, equation)
-
-
-def is_activation(equation: Equation) -> bool:
-    """Whether an operation is an activation function."""
-    return equation.primitive in _STEEPEST or _is_rectifier(equation)
 
 
 def _is_rectifier(equation: Equation) -> bool:

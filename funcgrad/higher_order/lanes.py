@@ -64,7 +64,7 @@ def _guarded(program: Program, values: Sequence[Any], is_mapped: Sequence[bool])
     shared = [aval_of(x) for x, on in zip(values, is_mapped, strict=True) if not on]
     if _may_run_forever(program) or any(a.shape and a.dtype.kind in "fc" for a in shared):
         return frozenset(range(len(values)))
-    return _of_indices(program)
+    return program.memo("of indices", lambda: _find_of_indices(program))
 
 
 def shield(
@@ -135,11 +135,6 @@ def _may_refuse(program: Program) -> bool:
     return program.memo(
         "may refuse", lambda: any(_asked(e, _constants(program)) for e in program.equations)
     )
-
-
-def _of_indices(program: Program) -> frozenset[int]:
-    """The numbers of the inputs that indices depend on which the program may refuse."""
-    return program.memo("of indices", lambda: _find_of_indices(program))
 
 
 def _find_of_indices(program: Program) -> frozenset[int]:

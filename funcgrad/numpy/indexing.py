@@ -742,7 +742,7 @@ class IndexUpdateRef:
         if out_sharding is not None:
             check_placement("x.at[index].get", out_sharding=out_sharding)
         mode = _named_mode(mode, "clip")
-        plan = self._plan(mode or _filling(fill_value), wrap_negative_indices)
+        plan = self._plan(mode or (None if fill_value is None else "fill"), wrap_negative_indices)
         return _get(self.array, plan, mode, fill_value)
 
     def apply(
@@ -830,10 +830,6 @@ class IndexUpdateRef:
         exponents = IndexUpdateRef(ones, self.index).mul(values, **writing)
         exponents = IndexUpdateRef(exponents, self.index).get(**reading)
         return self.set(elementwise.power(self.get(**reading), exponents), **writing)
-
-
-def _filling(fill_value: Any) -> str | None:
-    return None if fill_value is None else "fill"
 
 
 class IndexUpdateHelper:

@@ -84,7 +84,8 @@ class Roofline:
 @cache
 def roofline() -> Roofline:
     """The rates of this machine: from the folder of compiled kernels, else measured."""
-    key = digest(repr(("rates", platform.node(), os.cpu_count(), *_facts())).encode())
+    facts = sorted(map(str, kernel_store.machine_facts().items()))
+    key = digest(repr(("rates", platform.node(), os.cpu_count(), *facts)).encode())
     known = kernel_store.recalled(key)
     if known is None:
         machine = measured_machine()
@@ -99,10 +100,6 @@ def roofline() -> Roofline:
     flops, functions = (dict(zip((4, 8), known[x], strict=True)) for x in ("flops", "functions"))
     machine = Machine(flops, functions, known["memory"], known["cache"])
     return Roofline(machine, known["bandwidths"])
-
-
-def _facts() -> list[str]:
-    return sorted(map(str, kernel_store.machine_facts().items()))
 
 
 _RUNS = 7

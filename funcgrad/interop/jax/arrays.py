@@ -301,16 +301,11 @@ def weak_kind(values: Iterable[Any]) -> str:
                 if kind_of_strong not in _KINDS or not is_x64():
                     return ""
                 lower = max(lower, kind_of_strong, key=_KINDS.index)
-    return found if not lower or _is_higher(found, lower) else ""
+    return found if not lower or lower in _BELOW.get(found, "") else ""
 
 
 _KIND_OF_NUMBERS = {int: "i", float: "f", complex: "c"}
 _KINDS = ("", "u", "i", "f", "c")
-
-
-def _is_higher(kind: str, other: str) -> bool:
-    """Whether a kind of numbers decides about the type of a result with another one."""
-    return other in _BELOW.get(kind, "")
 
 
 _BELOW = {"i": "b", "f": "biu", "c": "biu"}
