@@ -93,6 +93,32 @@ def test_a_command_that_names_no_script(arguments, message, monkeypatch):
     assert message in str(error.value)
 
 
+SLICES = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.experimental import pallas as pl
+
+x = jnp.arange(10.0)
+part = pl.dslice(2, 3)
+assert (part.start, part.size, part.stride) == (2, 3, 1) and pl.ds(None) == slice(None)
+assert not isinstance(part, slice) and isinstance(part, pl.Slice)
+np.testing.assert_array_equal(x[part], [2, 3, 4])
+np.testing.assert_array_equal(jax.jit(lambda x, i: x[pl.ds(i, 2, 3)])(x, 1), [1, 4])
+assert jax.core.is_constant_dim(3) and not jax.core.is_constant_dim("n")
+
+policy = jax.checkpoint_policies.save_and_offload_only_these_names(
+    names_which_can_be_saved=["a"], names_which_can_be_offloaded=["b"],
+    offload_src="device", offload_dst="pinned_host",
+)
+f = jax.checkpoint(lambda x: jnp.sin(jax.ad_checkpoint.checkpoint_name(x * x, "b")), policy=policy)
+np.testing.assert_allclose(jax.grad(f)(2.0), 4 * np.cos(4.0), rtol=1e-6)
+"""
+
+
+def test_words_of_slices_of_dimensions_and_of_policies():
+    done = run(INSTALLED + SLICES)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_profile_of_xla_is_not_written_but_said():
     trace = SOURCES["jax.profiler"].find("trace")
     with pytest.warns(UserWarning, match=r"nothing is written to 'here'.*funcgrad.profile\(f\)"):

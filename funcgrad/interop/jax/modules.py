@@ -294,7 +294,11 @@ SOURCES: dict[str, Source] = {
     "jax.ad": Source({}, ("funcgrad.ad",)),
     "jax.ad_checkpoint": Source({}, ("funcgrad.ad_checkpoint", "funcgrad")),
     "jax.ad_checkpoint.checkpoint_policies": Source({}, ("funcgrad.checkpoint_policies",), False),
-    "jax.checkpoint_policies": Source({}, ("funcgrad.checkpoint_policies",), False),
+    "jax.checkpoint_policies": Source(
+        {"save_and_offload_only_these_names": words.save_and_offload_only_these_names},
+        ("funcgrad.checkpoint_policies",),
+        False,
+    ),
     "jax.config": Source({"config": words.config}),
     "jax.custom_batching": Source(
         {"custom_vmap": custom.custom_vmap}, ("funcgrad.custom_batching",)
@@ -339,6 +343,9 @@ SOURCES: dict[str, Source] = {
         {"create_device_mesh": devices.create_device_mesh}
     ),
     "jax.experimental.ode": Source({}, ("funcgrad.experimental.ode",)),
+    "jax.experimental.pallas": Source(
+        {"Slice": words.Slice, "ds": words.dslice, "dslice": words.dslice}
+    ),
     "jax.experimental.pjit": Source({"pjit": words.jit}),
     "jax.experimental.rnn": Source({}, (f"{_HERE}.rnn",)),
     "jax.experimental.shard_map": Source({"shard_map": placing.experimental_shard_map}),

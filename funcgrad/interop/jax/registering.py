@@ -156,6 +156,7 @@ _CORE: dict[str, Any] = {
     "eval_jaxpr": jaxprs.eval_jaxpr,
     "get_aval": types.type_of,
     "is_concrete": words.is_concrete,
+    "is_constant_dim": words.is_constant_dim,
 }
 
 _ARRAYS = dict.fromkeys((np.ndarray, np.generic, Array), types.type_of)

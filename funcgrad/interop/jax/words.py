@@ -14,6 +14,8 @@ from funcgrad import dtypes, lax, numpy, random, ref, sharding
 from funcgrad.api import differentiation, settings, staging, vectorization
 from funcgrad.base import imports
 from funcgrad.base.pytree import broadcast_prefix, tree_leaves, tree_map
+from funcgrad.base.records import dataclass
+from funcgrad.checkpoint_policies import save_only_these_names
 from funcgrad.core.axes import tracked_axes
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, using_trace
 from funcgrad.distributed.processes import world
@@ -636,6 +638,48 @@ def ds(start: Any, size: int | None = None, stride: int = 1) -> Any:
     if isinstance(start, Tracer | np.ndarray):
         return start + stride * np.arange(count, dtype=np.int32)
     return slice(start, start + stride * count, stride)
+
+
+@dataclass
+class Slice:
+    """Elements of an axis from a place on, which may be traced, in the words of ``pallas``.
+
+    Args:
+        start: The first place.
+        size: How many elements there are.
+        stride: The distance of two of them.
+    """
+
+    start: Any
+    size: int
+    stride: int = 1
+
+    def __jax_array__(self) -> Any:
+        return self.start + self.stride * np.arange(self.size, dtype=np.int32)
+
+
+def dslice(start: Any, size: int | None = None, stride: int | None = None) -> slice | Slice:
+    """Object of these numbers, as an index that of `ds`; all of an axis for None."""
+    if start is None:
+        return slice(None)
+    start, size = (0, start) if size is None else (start, size)
+    return Slice(start, size, 1 if stride is None else stride)
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Sequence[str],
+    names_which_can_be_offloaded: Sequence[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Callable[..., Any]:
+    """The policy that saves values of both lists of names: all memory is that of the host."""
+    return save_only_these_names(*names_which_can_be_saved, *names_which_can_be_offloaded)
+
+
+def is_constant_dim(d: Any) -> bool:
+    """Whether the length of an axis is a number, as all are here."""
+    return hasattr(d, "__index__")
 
 
 _MODES = {"constant": "grid-constant", "wrap": "grid-wrap"}
