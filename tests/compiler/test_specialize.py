@@ -164,3 +164,36 @@ def test_rows_that_lie_far_apart_are_vectors(n: int) -> None:
     f = fg.jit(lambda a, v: np.einsum("bij,bj->bi", a, v))
     assert f"-> c:f64[50,{n}];" in f.lower(a, v).as_text()
     np.testing.assert_allclose(f(a, v), np.einsum("bij,bj->bi", a, v), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dtype", ["f4", "c16"])
+def test_gradients_of_columns_add_what_is_there(axis: int, dtype: str) -> None:
+    """Each element has the terms that reach it; zeros have the signs that all of them give."""
+    shape = [50, 6, 2]
+    shape.insert(axis, shape.pop(1))
+    x = RNG.normal(size=shape).astype(dtype)
+    x[::3] = -0.0
+
+    def pull_back(x: Any) -> Any:
+        columns = [np.take(x, k, axis) for k in range(5)]
+        _, pull = fg.vjp(lambda *c: c[0] + c[1] * c[2] - 2 * c[4] * c[1] + c[3], *columns)
+        terms = zip(pull(columns[2]), columns, strict=True)
+        pads = [[(0, 0)] * 3 for _ in range(5)]
+        for k, pad in enumerate(pads):
+            pad[axis] = (k, 5 - k)
+        rows = [
+            fg.numpy.pad(np.expand_dims(a, axis), p) for (a, _), p in zip(terms, pads, strict=True)
+        ]
+        total = rows[0]
+        for row in rows[1:]:
+            total = total + row
+        return total
+
+    found, expected = fg.jit(pull_back)(x), pull_back(x)
+    np.testing.assert_array_equal(found, expected)
+    for part in ("real", "imag"):
+        signs = [np.signbit(getattr(y, part)) for y in (found, expected)]
+        np.testing.assert_array_equal(*signs)
+    kernels = steps_of(fg.jit(pull_back).lower(x).as_text()).splitlines()
+    assert not any("6" in line.split("->")[1].split(";")[0] for line in kernels)

@@ -267,6 +267,8 @@ class _Writer:
         # Where elements do not lie beside each other, fewer lanes share the additions.
         is_dense = vectors is not None or max(row.steps.values()) <= 1
         length = machine.SUM_BLOCK if is_dense else machine.SUM_BLOCK // 8
+        if self.is_jammed:  # as many additions as lanes of long vectors take
+            length //= machine.FEW
         with self.source.blocks("block", row.begin, row.end, length) as block:
             for node in blocked:
                 self.folds[node].start_block()

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from funcgrad.compiler import machine
 from funcgrad.compiler.nest.access import Pieces, is_everything, seen_box
 from funcgrad.compiler.nest.coalesce import rows_of
@@ -42,6 +44,7 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
 )
 from funcgrad.compiler.nest.read_through import flatten
+from funcgrad.intrinsics import expression
 
 
 def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) -> bool:
@@ -105,12 +108,17 @@ def _written_axis(
     group: Group, is_inner: bool, readers: Mapping[Value, Sequence[Node]]
 ) -> int | None:
     """The axis of a group whose elements are worth being written out, if there is one."""
+    space, axis = group.space, len(group.space) - 1
+    if not group.is_fusable or axis < 0:
+        return None
+    for sparse in range(axis, -1, -1) if axis > 0 else ():
+        if _is_sparse(group, sparse):
+            return sparse
     # Only the last axis: others may be batches, and a new batch size must need no new kernel. For
     # that reason nothing is asked of the lengths of the others. In loops lanes may come last.
-    space, axis = group.space, len(group.space) - 1
     if is_inner and axis > 0 and space[axis] > machine.SEVERAL:
         axis = 0
-    if not group.is_fusable or axis < 0 or not 2 <= space[axis] <= machine.SHORT_AXIS:
+    if not 2 <= space[axis] <= machine.SHORT_AXIS:
         return None
     if rows_of(group):
         return None  # several rows are one, of whole vectors
@@ -120,6 +128,19 @@ def _written_axis(
     is_short_sum = is_small and _is_folded(group, axis)
     is_worth_it = is_short_sum or (len(space) > 1 and _is_worth_it(group, axis, is_inner))
     return axis if is_worth_it else None
+
+
+def _is_sparse(group: Group, axis: int) -> bool:
+    """Whether most operands are at few elements of a short axis, which may be longer therefore.
+
+    So are gradients of columns, each of which is a term of one element.
+    """
+    length = group.space[axis]
+    guards = [x for x in group.nodes if isinstance(x, Guard) and x.space == group.space]
+    present = sum(guard.box[axis][1] - guard.box[axis][0] for guard in guards)
+    return (
+        2 <= length <= machine.SEVERAL and len(guards) > 1 and 2 * present <= len(guards) * length
+    )
 
 
 def _is_read_whole(group: Group, axis: int, readers: Mapping[Value, Sequence[Node]]) -> bool:
@@ -167,6 +188,12 @@ def _has_long_steps(group: Group, axis: int) -> bool:
     return any(abs(x.strides[axis]) > machine.SHORT_AXIS for x in views)
 
 
+def _is_zero(x: Operand) -> bool:
+    if not isinstance(x, Uniform) or x.scalar != 0:
+        return False
+    return not (np.signbit(x.scalar.real) or np.signbit(x.scalar.imag))
+
+
 class _NotAligned(Exception):
     """An operand does not walk the axis as the group does."""
 
@@ -189,6 +216,8 @@ class _Writing:
         self.parts: dict[Value, Pieces] = {}
         """For every value that had the axis, an operand for each of its elements."""
         self.nodes: list[Node] = []
+        self.sums: set[Value] = set()
+        """Sums with 0, which are never -0: adding 0 again changes nothing."""
         own = set(group.nodes)
         for node in group.nodes:
             self.origin = node
@@ -226,7 +255,22 @@ class _Writing:
             if box is None or is_everything(box, shape):
                 return operands[box is None]
             return self._made(node, operands, shape, box=without(box, self.axis))
+        if isinstance(node, Point) and expression(node.expr).is_sum:
+            return self._sum(node, operands, shape)
         return self._made(node, operands, shape)
+
+    def _sum(self, node: Point, operands: Sequence[Operand], shape: Shape) -> Operand:
+        """A sum at one element, where terms may not be there."""
+        there = [x for x in operands if not _is_zero(x)]
+        if not there:
+            return operands[0]
+        are_sums = [isinstance(x, View) and x.value in self.sums for x in there]
+        if len(there) == 1 and are_sums[0]:
+            return there[0]
+        found = self._made(node, operands, shape)
+        if len(there) == 1 or any(are_sums):
+            self.sums.add(found.value)
+        return found
 
     def _write_fold(self, node: Fold, rows: list[Operand]) -> None:
         axes = tuple(a - (a > self.axis) for a in node.form.axes if a != self.axis)

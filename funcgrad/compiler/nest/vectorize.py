@@ -105,7 +105,7 @@ def has_rows_at_once(plan: Plan, is_inner: bool) -> bool:
 
     The additions of one wait for each other, at the end those of its lanes, and what is the same in
     all rows is loaded once for them. The text is there so many times: it is for little arithmetic,
-    in loops (``is_inner``) and where there is much of it. In long rows many vectors are added up.
+    in loops (``is_inner``) and where there is much of it.
     """
     if not plan.outer or len(plan.row) != 1 or plan.row_vectors is not None or plan.scratch:
         return False
@@ -113,7 +113,6 @@ def has_rows_at_once(plan: Plan, is_inner: bool) -> bool:
     return (
         "inner" in kinds <= {"point", "inner", "post"}
         and plan.outer[-1].size >= machine.FEW
-        and plan.row[0].size < LEAST_ROW
         and (is_inner or math.prod(plan.shape) >= machine.JOINED_WORK)
         and all(isinstance(node, Point | Fold) for node in plan.nodes)
         and sum(map(_cost, plan.bodies)) < machine.FEW

@@ -90,7 +90,7 @@ class Multiplication:
         if self.library is not None:
             return
         outer, rows, strips, terms = self._counts
-        work = outer * rows * strips * self._shape.lanes * self._unit * terms
+        work = self._work(outer * rows * strips * self._shape.lanes * self._unit * terms)
         n_threads = threads_of_product(work, n_threads)
         is_mirrored, most = self._is_symmetric, self._shape.rows
         at_once, widths, self.panel = self._shape.fitted(most if is_mirrored else rows, strips)
@@ -133,6 +133,16 @@ class Multiplication:
         if self.node.tables is not None:
             return batch, m, len(self._strips(self.node.tables)), k
         return batch, m, -(-n * self._unit // self._shape.lanes), k
+
+    def _work(self, n_products: int) -> int:
+        """So many multiplications, or those in whose time the operands are read, if that is longer.
+
+        Of few rows each number of B is a factor of few products.
+        """
+        if self.node.tables is not None:
+            return n_products
+        batch, m, n, k = self.node.sizes
+        return max(n_products, machine.PRODUCT * batch * k * (m + n))
 
     def _strips(self, tables: Tables) -> list[tuple[int, int, int]]:
         """The table of the strips."""
