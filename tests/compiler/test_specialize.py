@@ -197,3 +197,12 @@ def test_gradients_of_columns_add_what_is_there(axis: int, dtype: str) -> None:
         np.testing.assert_array_equal(*signs)
     kernels = steps_of(fg.jit(pull_back).lower(x).as_text()).splitlines()
     assert not any("6" in line.split("->")[1].split(";")[0] for line in kernels)
+
+
+@pytest.mark.parametrize("n", [4, 6])
+def test_rows_of_results_are_vectors(n: int) -> None:
+    """Outer products of more than a few numbers are no more parts than a kernel writes."""
+    x, y = RNG.normal(size=(50, n)), RNG.normal(size=(50, n))
+    f = fg.jit(lambda x, y: (x[:, :, None] - y[:, None]) ** 2)
+    assert (f":f64[50,{n},{n}]; " in steps_of(f.lower(x, y).as_text())) == (n > 4)
+    np.testing.assert_allclose(f(x, y), (x[:, :, None] - y[:, None]) ** 2, rtol=1e-15)

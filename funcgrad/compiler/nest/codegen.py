@@ -27,7 +27,7 @@ from funcgrad.compiler.nest.plan import Plan, is_function
 from funcgrad.compiler.nest.put_through import move_pointers
 from funcgrad.compiler.nest.tiles import TransposedTiles
 from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Split, Unswitcher
-from funcgrad.compiler.nest.vectorize import has_rows_at_once, vectors_of
+from funcgrad.compiler.nest.vectorize import LEAST_ROW, has_rows_at_once, vectors_of
 
 TILE = 2 * machine.VECTOR_BYTES // 4
 """Columns of a tile, in kernels that read some arrays along their rows and others across them: what
@@ -267,7 +267,7 @@ class _Writer:
         # Where elements do not lie beside each other, fewer lanes share the additions.
         is_dense = vectors is not None or max(row.steps.values()) <= 1
         length = machine.SUM_BLOCK if is_dense else machine.SUM_BLOCK // 8
-        if self.is_jammed:  # as many additions as lanes of long vectors take
+        if self.is_jammed and row.size >= LEAST_ROW:  # as many additions as long vectors take
             length //= machine.FEW
         with self.source.blocks("block", row.begin, row.end, length) as block:
             for node in blocked:

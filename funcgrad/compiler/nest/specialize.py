@@ -126,7 +126,7 @@ def _written_axis(
     if is_small and _is_read_whole(group, axis, readers):
         return None
     is_short_sum = is_small and _is_folded(group, axis)
-    is_worth_it = is_short_sum or (len(space) > 1 and _is_worth_it(group, axis, is_inner))
+    is_worth_it = is_short_sum or (len(space) > 1 and _is_worth_it(group, axis, is_inner, readers))
     return axis if is_worth_it else None
 
 
@@ -155,11 +155,21 @@ def _is_folded(group: Group, axis: int) -> bool:
     return any(isinstance(node, Fold) and axis in node.form.axes for node in group.nodes)
 
 
-def _is_worth_it(group: Group, axis: int, is_inner: bool) -> bool:
+def _is_worth_it(
+    group: Group, axis: int, is_inner: bool, readers: Mapping[Value, Sequence[Node]]
+) -> bool:
     read = [value for node in group.nodes for value in values_read(node)]
     is_assembled = any(isinstance(value.maker, Copies) for value in read)
     # There are no vectors of few rows, but of their columns.
     is_of_columns = is_inner and math.prod(group.space) < machine.SEVERAL * group.space[axis]
+    # Rows that are stored for others than points would be put together of so many parts.
+    is_row = axis == len(group.space) - 1 and group.space[axis] > machine.FEW
+    full = [x for x in group.nodes if isinstance(x, Point) and x.space == group.space]
+    others = (reader for x in full for reader in readers[x.out])
+    has_parts = is_row and (
+        not all(readers[x.out] for x in full)
+        or not all(isinstance(reader, Point | Fold) for reader in others)
+    )
     for node in group.nodes:
         if node.space != group.space:
             continue
@@ -174,6 +184,7 @@ def _is_worth_it(group: Group, axis: int, is_inner: bool) -> bool:
         # Where the next axis takes long steps, no vectors go along it: a part of one is more.
         is_vector = group.space[axis] * node.out.dtype.itemsize >= machine.VECTOR_BYTES
         is_vector |= group.space[axis] > machine.FEW and _has_long_steps(group, axis - 1)
+        is_vector |= has_parts
         is_exempt = not isinstance(node, Point) or (is_vector and not is_assembled)
         for x in () if is_exempt else node.operands:
             if isinstance(x, View) and not x.strides[axis] and any(x.strides):

@@ -62,19 +62,21 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     # Nor does LLVM find vectors for extremes of floats.
     is_extreme = any(isinstance(node, Fold) and is_ordered(node) for node in body)
     least = 0 if is_sum or is_extreme else max(heavy, machine.LOOKUP * n_single)
-    if (apart or n_single) and cost < least:
+    kinds = {plan.kind(node) for node in body}
+    is_folded = bool(kinds & {"inner", "total"})
+    # Of elements in reversed order, a vector is loaded as any other, and turned around.
+    is_turned = is_folded and all(row.steps[access] == -1 for access in apart)
+    if ((apart and not is_turned) or n_single) and cost < least:
         return None
     if not all(map(plan.is_full, lookups)):
         return None
     if not all(_can_be_taken(plan, access) for access in apart - far):
         return None
-    kinds = {plan.kind(node) for node in body}
     narrow = machine.VECTOR_BYTES // width(_dtypes(body))
     # Lanes about which something is asked are loaded one by one: few may be outside of a core.
     has_core = row.size > 2 * narrow and core_of_most(plan, body) is not None
     if is_guarded and (apart or n_single) and not has_core:
         return None
-    is_folded = bool(kinds & {"inner", "total"})
     # A formula is a chain of operations: waiting takes longer than a trip to memory.
     is_chain = any(is_function(n) and not (isinstance(n, Pick) and plan.is_of_row(n)) for n in body)
     if not (is_folded or is_chain) and any(_is_of_edge(plan, node) for node in body):
@@ -85,7 +87,9 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
         if kinds != {"point"} and not is_chain:
             # Sums of columns would wait for what the row before has left of its last vector.
             return None
-        if is_guarded:
+        # LLVM makes vectors of short rows where much is read.
+        is_outer = len(plan.accesses) <= machine.FEW < row.size < narrow
+        if is_guarded or is_outer:
             return Vectors(narrow, narrow)
         if row.size < narrow or (cost >= machine.HEAVY and not is_chain):
             return None
