@@ -25,6 +25,7 @@ from funcgrad.numpy.promotion import (
     as_value,
     checked_dtype,
     normalize_axis,
+    promote,
     promote_to_compare,
     strong,
     to_dtype,
@@ -316,7 +317,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     Args:
         a: Array.
         size: Number of places to return; those that are missing become ``fill_value``.
-        fill_value: A number, or one per axis. Default 0.
+        fill_value: A number, or one per axis. Default 0. Floats, such as nan, make the places such.
     Returns: One array of indices per axis.
     Raises: ConcretizationTypeError: If the values are not known and no ``size`` is given.
     Example: print(*fg.numpy.nonzero(np.array([0, 3, 4]), size=3, fill_value=-1)) -> [ 1  2 -1]
@@ -330,10 +331,11 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     mask = ravel(truth(x))
     flat = _flat_places(mask, size, 0)
     given = as_value(0 if fill_value is None else fill_value, "nonzero")
-    fills = broadcast_to(p.convert(strong(given), INT64), (len(shape),))
+    fill = strong(given) if is_inexact(aval_of(given).dtype) else p.convert(strong(given), INT64)
+    fills = broadcast_to(fill, (len(shape),))
     missing = p.greater_equal.bind(np.arange(size), total(mask))
     return tuple(
-        p.select.bind(missing, getitem(fills, i), index)
+        p.select.bind(missing, *promote(getitem(fills, i), index))
         for i, index in enumerate(_unravelled(flat, shape))
     )
 

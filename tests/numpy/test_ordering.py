@@ -116,6 +116,16 @@ def test_nonzero_of_fixed_size(x, size):
     np.testing.assert_array_equal(fnp.flatnonzero(x, size=size), flat)
 
 
+def test_places_that_are_filled_by_nan():
+    x = np.array([0, 3, 4])
+    for find in (fnp.flatnonzero, fnp.argwhere, lambda x, **o: fnp.where(x, **o)[0]):
+        found = fg.jit(lambda x, find=find: find(x, size=4, fill_value=np.nan))(x)
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found.ravel(), [1.0, 2.0, np.nan, np.nan])
+    found = fnp.nonzero(x, size=3, fill_value=np.float64(0.5))
+    np.testing.assert_array_equal(found, [[1.0, 2.0, 0.5]])
+
+
 def test_shape_that_depends_on_traced_values():
     for function in (np.nonzero, np.flatnonzero, np.unique, np.argwhere):
         with pytest.raises(ConcretizationTypeError, match="size="):
