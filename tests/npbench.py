@@ -305,7 +305,9 @@ def measure_peers(program: Program, point: Sequence[Any]) -> None:
         jax = importlib.import_module("jax")
         jax.config.update("jax_enable_x64", True)
         try:
-            pure = program.pure(program.function("_jax"), False)
+            function = program.function("_jax")
+            # Under a `jit` of its own, its loops would have bounds that are traced.
+            pure = program.pure(getattr(function, "__wrapped__", function), False)
             gradient = jax.jit(jax.grad(lambda xs: sum_of(pure(*xs))))
             arrays = list(map(jax.numpy.asarray, point))
             if not any(map(is_float, pure(*arrays)[: -len(program.changed) or None])):

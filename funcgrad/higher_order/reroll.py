@@ -115,7 +115,7 @@ def reroll(program: Program, least: int = runs.LEAST_SAVED) -> Program:
         program: As traced.
         least: How many equations a loop must save.
     """
-    if len(program.equations) < least or not is_rerolling() or not runs.may_repeat(program, least):
+    if not is_rerolling() or not runs.may_repeat(program, least):
         return program
     bodies: dict[Any, Program] = {}
     for _ in range(_ROUNDS):

@@ -133,19 +133,24 @@ def may_repeat(program: Program, least: int) -> bool:
 
     Args:
         program: The program.
-        least: How many equations a loop must save.
+        least: How many equations a loop must save, bodies counted.
     """
+    n_windows = len(program.equations) - _WINDOW + 1
+    is_short = len(program.equations) < least and _length(program) < least
+    if is_short or n_windows < LEAST_STEPS - 1:
+        return False
     lines, n_lines = numbered([e.source for e in program.equations], _line)[:2]
     operations = numbered([type(e.primitive) for e in program.equations], id)[0]
     kinds = (operations * n_lines + lines).astype(np.uint64)
-    n_windows = len(kinds) - _WINDOW + 1
-    if n_windows <= 0:
-        return False
     # A hash: the numbers of a sequence as the digits of one, which may overflow.
     digits = np.lib.stride_tricks.sliding_window_view(kinds, _WINDOW)
     sequences = digits @ np.uint64(0x9E3779B97F4A7C15) ** np.arange(_WINDOW, dtype=np.uint64)
-    counts = np.unique(sequences, return_counts=True)[1]
-    return int(counts[counts >= LEAST_STEPS - 1].sum()) > least - _WINDOW
+    found, counts = np.unique(sequences, return_counts=True)
+    repeated = counts >= LEAST_STEPS - 1
+    if counts[repeated].sum() > least - _WINDOW:
+        return True
+    places = np.flatnonzero(np.isin(sequences, found[repeated]))
+    return sum(_size(program.equations[i].primitive) for i in places) > least - _WINDOW
 
 
 class Search:

@@ -57,7 +57,7 @@ def public(function: Function, is_ordered: bool = False) -> Function:
     most = _OPERANDS.get(function, sys.maxsize)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > most or type(kwargs.get("out")) in _TARGETS:
+        if len(args) > most or kwargs.get("out") is not None:
             return _written(function.__name__, call, args, kwargs, most)
         try:
             if current_trace() is EVAL:

@@ -610,6 +610,11 @@ def put_result(name: str, target: Any, result: Any, mask: Any) -> Any:
             old = target.__jax_array__()
             result = select.bind(broadcast_to(as_value(mask), old.shape), result, old)
         return target.change(name, result)
+    if not isinstance(target, np.ndarray):
+        raise ArgumentError(
+            f"{name} would write into an immutable array.{where()}\n"
+            "Leave `out` away and bind the result, or write into a copy: y = y.copy()."
+        )
     if isinstance(result, Tracer) or isinstance(mask, Tracer):
         raise ArgumentError(
             f"{name} would write traced values into an ndarray.{where()}\n"

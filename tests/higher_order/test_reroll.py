@@ -63,9 +63,16 @@ def test_random_programs_keep_their_bits(first: int) -> None:
     assert random_loops.compared(20, first).wrong == []
 
 
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_wider_random_programs_keep_their_bits(first: int) -> None:
+    assert random_loops.compared(20, first, random_loops.Wider, 5).wrong == []
+
+
 @pytest.mark.nightly
-def test_thousands_of_random_programs_keep_their_bits() -> None:
-    assert random_loops.compared(3000, 100).wrong == []
+@pytest.mark.parametrize("writer", [random_loops.Writer, random_loops.Wider])
+def test_thousands_of_random_programs_keep_their_bits(writer: type[random_loops.Writer]) -> None:
+    assert random_loops.compared(3000, 100, writer, 20).wrong == []
 
 
 @pytest.mark.parametrize("seed", [1100077, 1104023])
@@ -233,6 +240,23 @@ def test_branches_and_calls_in_steps() -> None:
     assert lengths(different, np.ones(5)) == [14]  # seven steps at a time
     for function in (chosen, called, different):
         assert_same_bits(function, np.linspace(0.0, 2.0, 5))
+
+
+@pytest.mark.parametrize("call", [fg.jit, fg.checkpoint])
+def test_what_calls_hold_counts(call: Any) -> None:
+    @call
+    def step(x: Any) -> Any:
+        for _ in range(3):
+            x = np.sin(x) * 0.9
+        return x
+
+    def f(x: Any) -> Any:
+        for _ in range(60):
+            x = step(x)
+        return [x]
+
+    assert lengths(f, RNG.normal(size=3)) == [60]
+    assert_same_bits(f, RNG.normal(size=3))
 
 
 def test_lists_of_results() -> None:

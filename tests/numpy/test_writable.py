@@ -922,6 +922,11 @@ def test_outputs_that_do_not_fit_are_refused():
             errors.ArgumentError,
             r"`?add\(\.\.\., out=y\)`? would write traced values into an ndarray",
         ),
+        (
+            lambda: fg.jit(lambda x: fnp.add(x, x, out=fg.lax.cumsum(x)))(x),
+            errors.ArgumentError,
+            r"add\(\.\.\., out=y\) would write into an immutable array",
+        ),
     ):
         with pytest.raises(kind, match=words):
             wrong()
