@@ -137,7 +137,8 @@ REASONS = (
     (r"traced > \d+ times|weak_type", "weak types of traced values"),
     (r"not 'complex'", "`isinstance(x, np.ndarray)`, which is true here"),
     (r"took more than|did not end", "stopped, or its file could not be imported"),
-    (r"DID NOT RAISE", "errors of JAX where there is a result here"),
+    (r"DID NOT RAISE|not raised by", "errors of JAX where there is a result here"),
+    (r"\d != Array\(\d|Array\(\d+, dtype=int\d+\) != \d", "how often Python calls a function"),
 )
 """Patterns of messages, and how the page says why."""
 
