@@ -610,3 +610,13 @@ assert autograd.grad(numpy.sin)(0.0) == 1.0
 
 def test_the_stand_in_is_taken_back():
     subprocess.run([sys.executable, "-c", AND_BACK], check=True)
+
+
+def test_arrays_of_integers_are_floats():
+    """Autograd differentiates with respect to them; numbers of Python are refused as there."""
+    x = np.array([1, 2, 3])
+    for operator in (ag.elementwise_grad, ag.deriv, lambda f: lambda x: np.diag(ag.jacobian(f)(x))):
+        np.testing.assert_array_equal(operator(lambda x: x**2)(x), [2.0, 4.0, 6.0])
+    np.testing.assert_array_equal(ag.grad(lambda x: np.sum(x**2))(x), [2.0, 4.0, 6.0])
+    with pytest.raises(fg.errors.DtypeError, match="integers and bools have no derivative"):
+        ag.grad(lambda x: x**2)(3)

@@ -31,9 +31,11 @@ from funcgrad.primitives.objects import unwrapped
 Function = Callable[..., Any]
 
 
-def _check_floating(x: Any, what: str) -> None:
+def _floating(x: Any, what: str) -> Any:
+    """An argument whose derivatives exist: arrays of integers as floats, as autograd takes them."""
     if _kind_of(x) in ("f", "c") or all(_kind_of(leaf) in ("f", "c") for leaf in tree_leaves(x)):
-        return
+        return x
+    x = tree_map(lambda leaf: leaf.astype(float) if _kind_of(leaf) in ("b", "i", "u") else leaf, x)
     for leaf, path in zip(tree_leaves(x), leaf_paths(x, "x"), strict=True):
         aval = aval_of_argument(leaf, path, what)
         if aval.dtype.kind not in "fc":
@@ -41,6 +43,7 @@ def _check_floating(x: Any, what: str) -> None:
                 f"{what} can't differentiate w.r.t. `{path}`, {aval}: integers and bools have no "
                 "derivative. Pass a float (3.0 instead of 3, or x.astype(float))."
             )
+    return x
 
 
 def _kind_of(x: Any) -> str:
@@ -67,7 +70,7 @@ def _leaf_like(leaf: Any, example: Any) -> Any:
 
 def _pullback(fun: Function, x: Any, what: str) -> tuple[Function, Any]:
     """The function of the cotangent, in the types of the value, and the value."""
-    _check_floating(x, what)
+    x = _floating(x, what)
     value, pull = vjp(fun, x)
     return lambda g: pull(g)[0], value
 
@@ -98,7 +101,7 @@ def _check_one_real(value: Any, what: str) -> None:
 
 def _value_and_gradient(fun: Function, x: Any, what: str) -> tuple[Any, Any]:
     """The value, a real number in any shape, and the gradient."""
-    _check_floating(x, what)
+    x = _floating(x, what)
     tree = shape = None
 
     def number(x: Any) -> Any:
@@ -142,7 +145,7 @@ def make_jvp(fun: Function, x: Any) -> Function:
         >>> float(ans), float(tangent)
         (0.0, 2.0)
     """
-    _check_floating(x, f"make_jvp({name_of(fun)})")
+    x = _floating(x, f"make_jvp({name_of(fun)})")
     return lambda v: jvp(fun, (x,), (_like(v, x),))
 
 
@@ -156,7 +159,7 @@ def make_jvp_reversemode(fun: Function, x: Any) -> Function:
         >>> float(make_jvp_reversemode(np.sin)(0.0)(2.0))
         2.0
     """
-    _check_floating(x, f"make_jvp_reversemode({name_of(fun)})")
+    x = _floating(x, f"make_jvp_reversemode({name_of(fun)})")
     return lambda v: jvp(fun, (x,), (_like(v, x),))[1]
 
 
@@ -200,7 +203,7 @@ def grad_and_aux(fun: Function, x: Any) -> tuple[Any, Any]:
         (6.0, 15.0)
     """
     what = f"grad_and_aux({name_of(fun)})"
-    _check_floating(x, what)
+    x = _floating(x, what)
     value, pull, extra = vjp(lambda y: tuple(fun(y)), x, has_aux=True)
     _check_one_real(value, what)
     return pull(_ones(value))[0], extra
@@ -237,7 +240,7 @@ def deriv(fun: Function, x: Any) -> Any:
         >>> float(deriv(np.sin)(0.0))
         1.0
     """
-    _check_floating(x, f"deriv({name_of(fun)})")
+    x = _floating(x, f"deriv({name_of(fun)})")
     return jvp(fun, (x,), (_ones(x),))[1]
 
 
@@ -252,7 +255,7 @@ def jacobian(fun: Function, x: Any) -> Any:
         array([[2., 0.],
                [0., 4.]])
     """
-    _check_floating(x, f"jacobian({name_of(fun)})")
+    x = _floating(x, f"jacobian({name_of(fun)})")
     return jacrev(fun)(x)
 
 
