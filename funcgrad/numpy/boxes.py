@@ -198,6 +198,9 @@ class Part(Primitive):
     def bind(self, *args: Any) -> Any:
         return self.read(*args)
 
+    def decomposed(self, x: Any) -> Sequence[Any]:
+        return [self.read(x)]
+
     def impl(self, x: Any) -> Any:
         return x.reshape(self.seen)[self.index].reshape(self.layout)
 

@@ -15,6 +15,7 @@ from funcgrad.base.dialect import dialect
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.core.axes import divided_axis
+from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Linear
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
 from funcgrad.core.trace import EVAL, Tracer, using_trace
@@ -25,6 +26,9 @@ from funcgrad.transforms.linearize import LinearMap, TapeEntry, linearize_flat, 
 from funcgrad.transforms.stage import StageTrace, StageTracer, stage
 
 Mask = tuple[bool, ...]
+
+decomposed: Facet[Callable[..., Sequence[Any]] | None] = Facet("decomposed", None)
+"""Programs have the operations of this function, instead of one that only tapes know."""
 
 
 @dataclass(frozen=True)
@@ -183,15 +187,15 @@ def live_entries(linear: LinearMap) -> list[TapeEntry]:
 
 def tangent_program(linear: LinearMap, name: str) -> tuple[Program, list[Any]]:
     """A linear map as a program of residuals and tangents, and the traced residuals."""
-    names: dict[int, Var] = {}
+    names: dict[int, Atom] = {}
     residuals: dict[Any, Var] = {}
     constants: dict[int, tuple[Var, Any]] = {}
     values: list[Any] = []
     tangent_inputs = []
     for slot in linear.inputs:
         if slot is not None:
-            names[slot.index] = Var(slot.aval.strong())
-            tangent_inputs.append(names[slot.index])
+            tangent_inputs.append(Var(slot.aval.strong()))
+            names[slot.index] = tangent_inputs[-1]
 
     def atom(x: Any) -> Atom:
         if type(x) is Linear:
@@ -206,9 +210,20 @@ def tangent_program(linear: LinearMap, name: str) -> tuple[Program, list[Any]]:
             return constants.setdefault(id(x), (Var(aval_of(x)), x))[0]
         return Literal(x[()] if isinstance(x, np.ndarray) else x)
 
-    equations = []
+    equations: list[Equation] = []
     for entry in live_entries(linear):
         inputs = [atom(x) for x in entry.inputs]
+        function = decomposed(entry.primitive)
+        if function is not None:
+            inner = stage_closed(function, [a.aval for a in inputs], name)
+            here: dict[Atom, Atom] = dict(zip(inner.inputs, inputs, strict=True))
+            for e in inner.equations:
+                own = [here.get(a, a) for a in e.inputs]
+                equations.append(Equation(e.primitive, own, e.outputs, entry.source))
+            constants.update((id(x), (var, x)) for var, x in inner.constants)
+            found = [here.get(a, a) for a in inner.outputs]
+            names.update(zip(entry.outputs, found, strict=True))
+            continue
         result = entry.primitive.abstract_eval(*[a.aval for a in inputs])
         avals = result if entry.primitive.multiple_results else [result]
         outputs = [Var(aval) for aval in avals]

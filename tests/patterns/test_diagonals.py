@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import funcgrad as fg
+import funcgrad.numpy as fnp
 from funcgrad.api.staging import StagedFunction
 from funcgrad.patterns.linear_programs import Derivative
 
@@ -270,3 +271,16 @@ def test_random_slices(some, others, is_padded):
     curved = columns_of(fg.grad(lambda y: np.sum(f(y) ** 2)), x)
     hessian = fg.hessian(lambda y: np.sum(f(y) ** 2), sparse=True)(x)
     np.testing.assert_allclose(hessian.toarray(), curved, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("jacobian", [fg.jacfwd, fg.jacrev])
+def test_parts_that_eager_derivatives_read_at_once(jacobian):
+    """Large Jacobians look for their pattern in what a tape has of slices and diagonals."""
+    x = np.linspace(1.0, 2.0, 324)
+    functions = (
+        lambda x: x[1:] * x[:-1] + x[3],
+        lambda x: fnp.diagonal(fnp.reshape(x, (18, 18)), 1) * x[5:22],
+        lambda x: x[::-2] ** 2,
+    )
+    for f in functions:
+        np.testing.assert_array_equal(jacobian(f)(x), fg.jit(jacobian(f))(x))
