@@ -158,6 +158,7 @@ def test_patterns_are_measured(name, colors, entries):
     assert found["seconds"] > 0 < found["bytes"]
 
 
+@pytest.mark.nightly
 def test_a_busy_machine_costs_its_share():
     # Other programs than the one that the benchmark starts may run here.
     attempts = []
