@@ -220,7 +220,7 @@ def tangent_program(linear: LinearMap, name: str) -> tuple[Program, list[Any]]:
             for e in inner.equations:
                 own = [here.get(a, a) for a in e.inputs]
                 equations.append(Equation(e.primitive, own, e.outputs, entry.source))
-            constants.update((id(x), (var, x)) for var, x in inner.constants)
+            constants.update((id(var), (var, x)) for var, x in inner.constants)
             found = [here.get(a, a) for a in inner.outputs]
             names.update(zip(entry.outputs, found, strict=True))
             continue
