@@ -206,3 +206,16 @@ def test_rows_of_results_are_vectors(n: int) -> None:
     f = fg.jit(lambda x, y: (x[:, :, None] - y[:, None]) ** 2)
     assert (f":f64[50,{n},{n}]; " in steps_of(f.lower(x, y).as_text())) == (n > 4)
     np.testing.assert_allclose(f(x, y), (x[:, :, None] - y[:, None]) ** 2, rtol=1e-15)
+
+
+def test_two_sparse_axes_are_not_parts_of_all_elements() -> None:
+    """Gradients of single elements of rows of 16 by 16: one axis is written out."""
+    x = RNG.normal(size=(30, 16, 16))
+
+    def loss(x: Any) -> Any:
+        return np.sum(sum(np.sin(x[:, k, k]) * x[:, 0, k] for k in range(16)) ** 2)
+
+    gradient = fg.jit(fg.grad(loss))
+    text = steps_of(gradient.lower(x).as_text())
+    assert text.count("f64[30]") < 200
+    np.testing.assert_allclose(gradient(x), fg.grad(loss)(x), rtol=1e-13, atol=1e-13)

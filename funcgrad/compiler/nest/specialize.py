@@ -112,7 +112,7 @@ def _written_axis(
     if not group.is_fusable or axis < 0:
         return None
     for sparse in range(axis, -1, -1) if axis > 0 else ():
-        if _is_sparse(group, sparse):
+        if _is_sparse(group, sparse, readers):
             return sparse
     # Only the last axis: others may be batches, and a new batch size must need no new kernel. For
     # that reason nothing is asked of the lengths of the others. In loops lanes may come last.
@@ -130,17 +130,20 @@ def _written_axis(
     return axis if is_worth_it else None
 
 
-def _is_sparse(group: Group, axis: int) -> bool:
+def _is_sparse(group: Group, axis: int, readers: Mapping[Value, Sequence[Node]]) -> bool:
     """Whether most operands are at few elements of a short axis, which may be longer therefore.
 
-    So are gradients of columns, each of which is a term of one element.
+    So are gradients of columns, each of which is a term of one element. Parts of an array are
+    divided again where they stay as few as one kernel writes.
     """
     length = group.space[axis]
-    guards = [x for x in group.nodes if isinstance(x, Guard) and x.space == group.space]
+    full = [x for x in group.nodes if x.space == group.space]
+    guards = [x for x in full if isinstance(x, Guard)]
+    if not 2 <= length <= machine.SEVERAL or len(guards) < 2:
+        return False
     present = sum(guard.box[axis][1] - guard.box[axis][0] for guard in guards)
-    return (
-        2 <= length <= machine.SEVERAL and len(guards) > 1 and 2 * present <= len(guards) * length
-    )
+    n_parts = sum(any(isinstance(y, Copies) for y in readers[x.out]) for x in full)
+    return 2 * present <= len(guards) * length and n_parts * length <= machine.SEVERAL
 
 
 def _is_read_whole(group: Group, axis: int, readers: Mapping[Value, Sequence[Node]]) -> bool:
