@@ -143,10 +143,10 @@ class Checkpoint(Primitive):
         """A checkpoint of what a transformation made of the program."""
         return replace(self, program=program)
 
-    def pruned(self, used: Mask) -> tuple[Checkpoint, Mask]:
+    def pruned(self, used: Mask) -> tuple[Checkpoint, Mask, Mask]:
         """Remove equations that used results do not need; also flags of the remaining arguments."""
         program, needed = without_dead(self.program, used)
-        return self.of(program), needed
+        return self.of(program), needed, used
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         derived = programs.jvp_program(self.program, tuple(t is not None for t in tangents))

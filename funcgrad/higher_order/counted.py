@@ -20,7 +20,7 @@ from funcgrad.core.primitive import BatchDim, Value
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.dtypes import INT64
 from funcgrad.higher_order.lanes import choose, gate
-from funcgrad.higher_order.scan import Scan, cut
+from funcgrad.higher_order.scan import Mask, Scan, cut
 from funcgrad.higher_order.while_loop import While
 from funcgrad.lowering import Call, Form
 from funcgrad.primitives.creation import Iota, Unset
@@ -57,6 +57,11 @@ class CountedScan(Scan):
     def recording(self, body: Program, n_consts: int, n_residuals: int) -> Scan:
         n_unset = self.n_unset + n_residuals
         return replace(self, body=body, n_consts=n_consts, n_unset=n_unset)
+
+    def pruned(self, used: Mask) -> tuple[Scan, Mask, Mask]:
+        loop, taken, given = super().pruned(used)
+        unset = given[len(given) - self.n_unset :]
+        return replace(loop, n_unset=sum(unset)), taken, given  # type: ignore[call-arg]
 
     def lower(self, *avals: ShapedArray) -> Form:
         key = ("counted", self)

@@ -228,10 +228,10 @@ class Jit(Primitive):
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return [a.strong() for a in self.program.out_avals]
 
-    def pruned(self, used: Mask) -> tuple[Jit, Mask]:
+    def pruned(self, used: Mask) -> tuple[Jit, Mask, Mask]:
         """A call for some of the results, and which of the arguments it takes."""
         program, needed = without_dead(self.program, used)
-        return self.of(program), needed
+        return self.of(program), needed, used
 
     def of(self, program: Program) -> Jit:
         """A call of a program that is made from this one's."""

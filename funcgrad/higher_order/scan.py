@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.checks import Failure, nothing
 from funcgrad.higher_order.dividing import divided_scan
-from funcgrad.higher_order.hoisting import hoisted, invariant_vars, split_ahead
+from funcgrad.higher_order.hoisting import Split, hoisted, invariant_vars, split_ahead
 from funcgrad.higher_order.jit import (
     Rounds,
     executable_of,
@@ -38,10 +39,11 @@ from funcgrad.higher_order.jit import (
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.progress import backward, parts_of, progress_bar
 from funcgrad.higher_order.series import taylor_of_scan
-from funcgrad.lowering import Extern, Form, Loop
+from funcgrad.lowering import Call, Extern, Form, Loop
 from funcgrad.observers.checks import Kinds
 from funcgrad.observers.limits import check_time
 from funcgrad.observers.nonfinite import add_step
+from funcgrad.passes.dce import without_dead
 from funcgrad.primitives.families import instantiate, zeros_like_aval
 from funcgrad.primitives.shape import Transpose, repeat_lanes, shape_of
 from funcgrad.transforms.programs import (
@@ -233,7 +235,46 @@ class Scan(Primitive):
     def lower(self, *avals: ShapedArray) -> Form:
         if self.progress is not None:
             return Extern()
+        if not self.is_counted and self._split_ahead() is not None:
+            return Call(self._ahead(avals))
         return Loop(self.n_consts, self.n_carry, self.length, self.reverse)
+
+    def _split_ahead(self) -> Split | None:
+        """The products that can be computed before the loop, and the rest."""
+        return split_ahead(self.body, self.n_consts, self.n_carry, self.length)
+
+    def _ahead(self, avals: Sequence[ShapedArray]) -> Program:
+        """The loop behind the products of all its steps."""
+
+        def run(*args: Any) -> list[Any]:
+            return bind_scan(self.body, *self.split(args), self.length, self.reverse)
+
+        avals = [a.strong() for a in avals]
+        made: Program = self.body.memo(("ahead", self), lambda: stage_closed(run, avals, "loop"))
+        return made
+
+    def pruned(self, used: Mask) -> tuple[Scan, Mask, Mask]:
+        """The loop for some of its results, which has the carried values that these need."""
+        found: tuple[Scan, Mask, Mask] = self.body.memo(
+            ("pruned", self, used), lambda: self._pruned(used)
+        )
+        return found
+
+    def _pruned(self, used: Mask) -> tuple[Scan, Mask, Mask]:
+        k, given = self.n_carry, list(used)
+        while True:
+            live, read = without_dead(self.body, given)
+            consts, carry, xs = self.split(read)
+            wanted = [a or b for a, b in zip(given[:k], carry, strict=True)]
+            if wanted == given[:k]:
+                break
+            given[:k] = wanted
+        consts[: int(self.is_counted)] = [True] * int(self.is_counted)
+        taken = (*consts, *wanted, *xs)
+        inputs = list(compress(self.body.inputs, taken))
+        body = Program(inputs, live.equations, live.outputs, live.name, live.constants)
+        loop = replace(self, body=body, n_consts=sum(consts), n_carry=sum(wanted))
+        return loop, taken, tuple(given)
 
     # Forward mode.
 

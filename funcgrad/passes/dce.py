@@ -10,10 +10,13 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Program, Var, axis_names_of
 from funcgrad.passes.common import subprograms
 
-pruned: Facet[Callable[..., tuple[Primitive, tuple[bool, ...]]] | None] = Facet("pruned", None)
-"""``pruned(used)``: an operation for some of the results, and flags of the arguments that it takes.
+Mask = tuple[bool, ...]
 
-For operations that can leave out what the others need.
+pruned: Facet[Callable[[Mask], tuple[Primitive, Mask, Mask]] | None] = Facet("pruned", None)
+"""``pruned(used)``: an operation for some of the results.
+
+Also flags of the arguments that it takes, and of the results that it has: all that are used, and
+those that it needs itself. For operations that can leave out what the others need.
 """
 
 
@@ -23,13 +26,24 @@ def dce(program: Program) -> Program:
     equations = []
     for equation in reversed(program.equations):
         if equation.primitive.is_effectful or not needed.isdisjoint(equation.outputs):
+            equation = _pruned(equation, [var in needed for var in equation.outputs])
             equations.append(equation)
             needed.update(atom for atom in equation.inputs if type(atom) is Var)
     constants = [(var, array) for var, array in program.constants if var in needed]
     return Program(program.inputs, equations[::-1], program.outputs, program.name, constants)
 
 
-def without_dead(program: Program, used: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
+def _pruned(equation: Equation, used: Sequence[bool]) -> Equation:
+    """The equation for some of its results."""
+    rule = pruned(equation.primitive)
+    if rule is None or all(used) or has_effects(equation.primitive):
+        return equation
+    primitive, taken, given = rule(tuple(used))
+    inputs, outputs = compress(equation.inputs, taken), compress(equation.outputs, given)
+    return Equation(primitive, list(inputs), tuple(outputs), equation.source)
+
+
+def without_dead(program: Program, used: Sequence[bool]) -> tuple[Program, Mask]:
     """A program for some of the results, without what these do not need, also within calls.
 
     Messages go as well: all ranks that are asked for the same results leave out the same ones.
@@ -41,14 +55,9 @@ def without_dead(program: Program, used: Sequence[bool]) -> tuple[Program, tuple
     equations = []
     for equation in reversed(program.equations):
         flags = [var in needed for var in equation.outputs]
-        is_effectful = has_effects(equation.primitive)
-        if not is_effectful and not any(flags):
+        if not any(flags) and not has_effects(equation.primitive):
             continue
-        rule = pruned(equation.primitive)
-        if rule is not None and not is_effectful:
-            primitive, taken = rule(tuple(flags))
-            given, left = compress(equation.inputs, taken), compress(equation.outputs, flags)
-            equation = Equation(primitive, list(given), tuple(left), equation.source)
+        equation = _pruned(equation, flags)
         equations.append(equation)
         needed.update(atom for atom in equation.inputs if type(atom) is Var)
     constants = [(var, array) for var, array in program.constants if var in needed]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+from funcgrad.compiler.nest.lower import simplified
+from funcgrad.core.program import evaluate
+from funcgrad.passes.dce import dce
 from tests.higher_order import plain
 from tests.higher_order.agreement import check
 
@@ -167,3 +171,42 @@ def test_invariant_work_is_done_once():
         e.primitive.params()["body"] for e in program.equations if e.primitive.name == "scan"
     ]
     assert {e.primitive.name for e in body.equations} <= {"mul", "add"}
+
+
+def test_products_of_a_found_loop_are_one_product() -> None:
+    def gram(a: Any) -> Any:
+        out = fnp.zeros((90, 90))
+        for i in range(90):
+            out[i:, i] = out[i, i:] = a[:, i] @ a[:, i:]
+        return out
+
+    a = np.random.default_rng(0).normal(size=(100, 90))
+    shown = fg.make_jaxpr(gram)(a).program
+    compiled = simplified(shown)
+    kinds = [e.primitive.name for e in compiled.equations]
+    assert kinds.index("contract") < kinds.index("scan")
+    assert "contract" not in str(next(e for e in compiled.equations if e.primitive.name == "scan"))
+    np.testing.assert_allclose(fg.jit(gram)(a), a.T @ a, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("used", list(itertools.product((False, True), repeat=5)))
+def test_a_loop_computes_what_is_read(used: tuple[bool, ...]) -> None:
+    """The third carried value needs the second one, and nothing needs the first one."""
+
+    def loop(a: Any, b: Any, c: Any, d: Any) -> list[Any]:
+        def step(carry: Any, x: Any) -> Any:
+            a, b, c = carry
+            return (np.sin(a + x), b * d, c + b), (a * 2, b - x)
+
+        ends, stacks = fg.lax.scan(step, (a, b, c), XS)
+        return [x for x, on in zip((*ends, *stacks), used, strict=True) if on]
+
+    args = 0.1, 0.2, 0.3, 0.4
+    program = dce(fg.make_jaxpr(loop)(*args).program)
+    needed = [used[0] or used[3], used[1] or used[2] or used[4], used[2]]
+    scans = [e.primitive for e in program.equations if e.primitive.name == "scan"]
+    assert [s.n_carry for s in scans] == [sum(needed)] * any(used)
+    with fg.disable_jit():
+        wanted = loop(*args)
+    for x, y in zip(evaluate(program, args), wanted, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-14)

@@ -371,7 +371,7 @@ class ShardMap(Jit):
         )
         return batched.bind(*args), [0 if on else None for on in whole.is_mapped_out]
 
-    def pruned(self, used: Mask) -> tuple[Jit, Mask]:
+    def pruned(self, used: Mask) -> tuple[Jit, Mask, Mask]:
         if any(self.residuals) or not self._has_same_outputs:
             return super().pruned(used)
         lanes, needed = without_dead(self.lanes, used)
@@ -385,7 +385,7 @@ class ShardMap(Jit):
             in_specs=tuple(compress(self.in_specs, needed)),
             out_specs=tuple(compress(self.out_specs, used)),
         )
-        return made, needed
+        return made, needed, used
 
     def params(self) -> dict[str, Any]:
         specs = {"in_specs": self.in_specs, "out_specs": self.out_specs}
