@@ -81,6 +81,27 @@ def test_sums_of_few_columns_are_one_pass(function: Any) -> None:
     np.testing.assert_array_equal(one(x), fg.jit(fg.vmap(function))(np.stack([x, x]))[1])
 
 
+def test_arrays_of_short_axes_in_loops_have_few_parts() -> None:
+    """However many short axes there are: 4,608 products are no variables."""
+    x, w = RNG.normal(size=(4, 8, 3, 3, 8)), RNG.normal(size=(3, 3, 8, 8))
+
+    def loss(x: Any, w: Any) -> Any:
+        def step(total: Any, window: Any) -> Any:
+            return total + np.sum(window[..., None] * w, axis=(1, 2, 3)), None
+
+        return np.sum(np.sin(fg.lax.scan(step, np.zeros((8, 8)), x)[0]))
+
+    gradient = fg.jit(fg.grad(loss, (0, 1)))
+    assert gradient.lower(x, w).as_text().count("\n") < 3000
+    found = gradient(x, w)
+    slopes = np.cos(np.einsum("tnijc,ijcd->nd", x, w))
+    of_windows = np.broadcast_to(np.einsum("nd,ijcd->nijc", slopes, w), x.shape)
+    np.testing.assert_allclose(found[0], of_windows, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        found[1], np.einsum("nd,tnijc->ijcd", slopes, x), rtol=1e-10, atol=1e-12
+    )
+
+
 def columns(x: Any) -> Any:
     return np.sum(np.sin(x[:, 0]) * x[:, 3] + x[:, 7] * x[:, 8] * x[:, 0] + x[:, 1] ** 2)
 

@@ -53,6 +53,8 @@ class Node:
     """How many barriers come before it: nodes of different epochs share no kernel."""
     equation: Equation | None = field(default=None, init=False)
     """Equation that it computes, or computes a part of: errors and plans name it."""
+    n_parts: int = field(default=1, init=False)
+    """Nodes like it that the same array is computed by: axes of it are written out."""
 
     def __post_init__(self) -> None:
         for out in self.outs:
@@ -89,7 +91,7 @@ class Node:
 
     def like(self, node: Node) -> Self:
         """The same node, computed for the same equation, and among the same, as another one."""
-        self.epoch, self.equation = node.epoch, node.equation
+        self.epoch, self.equation, self.n_parts = node.epoch, node.equation, node.n_parts
         return self
 
 

@@ -46,6 +46,12 @@ from funcgrad.compiler.nest.nodes import (
 from funcgrad.compiler.nest.read_through import flatten
 from funcgrad.intrinsics import expression
 
+MOST_PARTS = machine.FEW * machine.SHORT_AXIS
+"""Parts in which a large array in a loop is computed: those that some axes are written out to."""
+
+MOST_TERMS = machine.SHORT_AXIS**2
+"""The same with the terms of the sums that they are."""
+
 
 def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) -> bool:
     """Write out short axes; changes the graph.
@@ -120,6 +126,8 @@ def _written_axis(
         axis = 0
     if not 2 <= space[axis] <= machine.SHORT_AXIS:
         return None
+    if not _are_few_parts(group, axis, is_inner):
+        return None
     if rows_of(group):
         return None  # several rows are one, of whole vectors
     is_small = is_inner and max(space) <= machine.SHORT_AXIS
@@ -128,6 +136,20 @@ def _written_axis(
     is_short_sum = is_small and _is_folded(group, axis)
     is_worth_it = is_short_sum or (len(space) > 1 and _is_worth_it(group, axis, is_inner, readers))
     return axis if is_worth_it else None
+
+
+def _are_few_parts(group: Group, axis: int, is_inner: bool) -> bool:
+    """Whether arrays are computed in few parts yet, if one more axis is written out.
+
+    In loops, where lengths are known, small arrays are variables, however many. Others in more
+    parts take long to compile, and longer to run.
+    """
+    n_parts = max(node.n_parts for node in group.nodes)
+    if not is_inner or n_parts * math.prod(group.space) <= machine.SMALL:
+        most = machine.SMALL
+    else:
+        most = MOST_TERMS if _is_folded(group, axis) else MOST_PARTS
+    return n_parts * group.space[axis] <= most
 
 
 def _is_sparse(group: Group, axis: int, readers: Mapping[Value, Sequence[Node]]) -> bool:
@@ -311,6 +333,8 @@ class _Writing:
 
     def _add(self, node: Node) -> None:
         self.nodes.append(node.like(self.origin))
+        if self.origin.space[self.axis : self.axis + 1] == (self.length,):
+            node.n_parts *= self.length
 
     def _made(
         self,
