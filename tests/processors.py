@@ -167,6 +167,7 @@ class _Compiling:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
         facts = kernel_store._environment() | {"features": "+neon"}
+        llvm_backend._await_running()  # which leave their generators behind
         cached = (
             kernel_store.executor_code, kernel_store.tile_shape, kernel_store.executor,
         )  # fmt: skip

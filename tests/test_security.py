@@ -36,6 +36,8 @@ ALLOWED = {
     ("scalar_tape/rules.py", "compile"): "the same",
     ("compiler/native/numba_path.py", "exec"): "kernels, whose text has words and numbers alone",
     ("compiler/native/numba_path.py", "compile"): "the same",
+    ("compiler/native/llvm_library.py", "CDLL"): "LLVM, from the folder of llvmlite",
+    ("compiler/native/llvm_library.py", "PyDLL"): "the same",
     ("base/stacks.py", "CDLL"): "the C library that the process has loaded",
     ("api/rewriting.py", "compile"): "the tree of a function that runs already, read from its file",
     ("base/records.py", "exec"): "constructors of our own classes, of the names of their fields",

@@ -121,7 +121,6 @@ RESULTS = {
     "compiler.foreign.ufunc_loop": DTYPES,
     "compiler.native.llvm.integer": DTYPES,
     "compiler.native.llvm.vector_of": DTYPES,
-    "compiler.native.llvm_backend._calls": "two ways",
     "compiler.native.types.lanes": DTYPES,
     "compiler.native.types.vector": DTYPES,
     "compiler.runtime.blas.library": LIBRARY,

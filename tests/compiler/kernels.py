@@ -50,9 +50,8 @@ def translated(program: NamedFunction) -> Code:
 def assembled(program: Function, symbol: str = "fg_program") -> Code:
     """A program as assembly, which is simplified as it is before it becomes native code."""
     module = llvm.parse_assembly(translate(program, symbol).assembly, llvm.create_context())
-    options = llvm.create_pipeline_tuning_options()
-    builder = llvm.create_pass_builder(llvm_backend.target_machine(), options)
-    llvm_backend._simplifying().run(module, builder)
+    generator = llvm_backend._Generator(llvm_backend.FINAL_SELECTION)
+    generator.optimise(module, llvm_backend.Effort.TILES)
     return Code(str(module), symbol)
 
 

@@ -22,7 +22,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad.compiler.loops.language import Function
-from funcgrad.compiler.native import llvm_backend
+from funcgrad.compiler.native import llvm_backend, llvmlite_path
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.compiler.runtime.disk_cache import DiskCache
 from funcgrad.compiler.runtime.linker import link
@@ -211,7 +211,7 @@ def test_damaged_kernels_are_compiled_again_and_compute_the_same(
         with monkeypatch.context() as there:
 
             def link_and_note(code: bytes, symbol: str) -> int:
-                made[symbol] = code, link(code, symbol) or llvm_backend.load(code, symbol)
+                made[symbol] = code, link(code, symbol) or llvmlite_path.load(code, symbol)
                 return made[symbol][1]
 
             there.setattr(kernel_store, "link", link_and_note)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from funcgrad.compiler.native import llvm_backend
+from funcgrad.compiler.native import llvm_backend, llvmlite_path
 from funcgrad.compiler.runtime import linker
 
 pytestmark = pytest.mark.skipif(not linker.IS_AVAILABLE, reason="LLVM's linker is used here")
@@ -103,7 +103,7 @@ def test_simple_objects_run(what: str) -> None:
     for x in (0.0, 1.25, 6.0, 7.5):
         assert called(address, x) == pytest.approx(expected(x), rel=1e-15)
     assert linker.link(code, "g") is None
-    assert called(llvm_backend.load(code, "f"), 1.25) == called(address, 1.25)
+    assert called(llvmlite_path.load(code, "f"), 1.25) == called(address, 1.25)
 
 
 def test_pages_of_code_cannot_be_written() -> None:
@@ -142,7 +142,7 @@ def test_systems_that_forbid_new_code_are_left_to_llvm(
     assert linker.link(code, "f") is None
     # Nothing is kept of what had been taken.
     assert called == (["mmap"] if refused == "mmap" else ["mmap", "mprotect", "munmap"])
-    assert llvm_backend.load(code, "f")
+    assert llvmlite_path.load(code, "f")
 
 
 EXECUTABLE = 4
@@ -183,7 +183,7 @@ def test_sections_that_are_not_known_are_left_to_llvm(is_code: bool, fields: Any
 def test_kernels_with_variables_run_all_the_same() -> None:
     code = object_of(WRITABLE)
     assert linker.link(code, "f") is None
-    address = llvm_backend.load(code, "f")
+    address = llvmlite_path.load(code, "f")
     assert [called(address, 2.0), called(address, 0.5)] == [3.0, 3.5]
 
 

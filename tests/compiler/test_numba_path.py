@@ -135,6 +135,8 @@ def test_versions_beyond_the_tested_ones(version: str) -> None:
 
 def test_public_calls_of_llvm_make_the_same_code() -> None:
     backend = pytest.importorskip("funcgrad.compiler.native.llvm_backend")
+    path = pytest.importorskip("funcgrad.compiler.native.llvmlite_path")
+    effort, ways = backend.Effort.BRIEF, (None, path)  # Numba compiles all else
     text = (
         "define void @f(ptr noalias %p, ptr noalias %q) {\n  br label %b\nb:\n"
         "  %i = phi i64 [ 0, %0 ], [ %j, %b ]\n  %j = add i64 %i, 1\n"
@@ -143,11 +145,14 @@ def test_public_calls_of_llvm_make_the_same_code() -> None:
         "  store double %y, ptr %c\n  %t = icmp eq i64 %j, 4096\n"
         "  br i1 %t, label %e, label %b\ne:\n  ret void\n}\n"
     )
-    for effort in backend.Effort:
-        codes = [backend.Emission(text, effort, flag).result() for flag in (False, True)]
-        assert codes[0] == codes[1]
-    with pytest.raises(RuntimeError, match="expected"):
-        backend.Emission("no assembly", backend.Effort.BRIEF, True).result()
+    codes = [backend.Emission(text, effort, way).result() for way in ways]
+    assert codes[0] == codes[1]
+    facts = path.facts()
+    assert {**backend.facts(), "features": ""} == {**facts, "features": ""}
+    assert backend.facts()["features"].startswith(facts["features"])
+    for way in ways:
+        with pytest.raises(RuntimeError, match="expected"):
+            backend.Emission("no assembly", effort, way).result()
 
 
 @pytest.mark.nightly

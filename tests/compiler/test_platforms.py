@@ -31,7 +31,8 @@ from funcgrad.compiler import foreign, pipeline
 from funcgrad.compiler.loops.library import fourier, tiles
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import NAMES
-from funcgrad.compiler.native import llvm_backend
+from funcgrad.compiler.native import llvm_backend, llvmlite_path
+from funcgrad.compiler.native.llvm_library import Library
 from funcgrad.compiler.native.processor import is_x86
 from funcgrad.compiler.runtime import (
     blas,
@@ -176,8 +177,8 @@ def test_features_are_those_of_the_processor(
     triple: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # LLVM complains, on the standard error stream, of features that other processors have.
-    monkeypatch.setattr(llvm, "get_process_triple", lambda: triple)
-    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: llvm.FeatureMap({"v": True}))
+    said = {"GetProcessTriple": triple, "GetHostCPUFeatures": "+v", "GetHostCPUName": "generic"}
+    monkeypatch.setattr(Library, "text", lambda self, name: said[name])
     assert llvm_backend.cpu.__wrapped__()[1] == expected
 
 
@@ -236,9 +237,9 @@ def test_other_systems_link_by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linker, "IS_AVAILABLE", False)
     monkeypatch.setattr(kernel_store, "_ADDRESSES", {})
     loaded: list[str] = []
-    load = llvm_backend.load
+    load = llvmlite_path.load
     monkeypatch.setattr(
-        llvm_backend, "load", lambda code, symbol: loaded.append(symbol) or load(code, symbol)
+        llvmlite_path, "load", lambda code, symbol: loaded.append(symbol) or load(code, symbol)
     )
     x = RANDOM.standard_normal(300)
     np.testing.assert_allclose(fg.jit(lambda x: fnp.sin(x) * 3 - x)(x), np.sin(x) * 3 - x)
@@ -251,10 +252,10 @@ def test_c_libraries_that_are_their_own_libm(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(llvm, "load_library_permanently", refuse)
-    llvm_backend.add_math_symbols()
+    llvmlite_path.add_math_symbols()
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(llvm, "load_library_permanently", pytest.fail)
-    llvm_backend.add_math_symbols()
+    llvmlite_path.add_math_symbols()
 
 
 # Functions of NumPy and SciPy that cannot be called by native code.

@@ -21,7 +21,7 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.compiler.abi import FIRST_SLOT, LANES_SLOT, TILE_WORDS
 from funcgrad.compiler.loops.library.tiles import DEPTH, Copies, Form, Shape, Tiles, inner_shape
-from funcgrad.compiler.native import llvm_backend
+from funcgrad.compiler.native import llvm_backend, llvmlite_path
 from funcgrad.compiler.runtime.threads import is_available
 from tests.compiler.kernels import assembled
 
@@ -42,7 +42,7 @@ def kernel(letter: str, features: str, form: Form) -> Kernel:
     symbol = f"fg_tiles_{next(_NUMBERS)}"
     code = assembled(Tiles.named(letter, shape_of(letter, features).lanes, form), symbol)
     made = llvm_backend.Emission(code.text, llvm_backend.Effort.TILES).result()
-    address = llvm_backend.load(made, symbol)
+    address = llvmlite_path.load(made, symbol)
     word = ctypes.c_int64
     return ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p)(address)
 

@@ -20,7 +20,7 @@ import funcgrad.scipy.linalg
 from funcgrad.compiler.abi import FIRST_SLOT, LANES_SLOT, REFUSED, SMALL_WORDS
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
 from funcgrad.compiler.loops.library.small_matrices import NAMES
-from funcgrad.compiler.native import llvm_backend
+from funcgrad.compiler.native import llvm_backend, llvmlite_path
 from funcgrad.lowering import MOST_SMALL
 from funcgrad.primitives.linalg import LuFactor
 from tests.compiler.kernels import assembled
@@ -318,7 +318,7 @@ def kernel(layout: Any, name: str, letter: str, lanes: int) -> Any:
     code = assembled(layout.named(name, letter, lanes), symbol)
     made = llvm_backend.Emission(code.text, llvm_backend.Effort.TILES).result()
     word = ctypes.c_int64
-    return ctypes.CFUNCTYPE(word, word, word)(llvm_backend.load(made, symbol))
+    return ctypes.CFUNCTYPE(word, word, word)(llvmlite_path.load(made, symbol))
 
 
 @pytest.mark.parametrize(

@@ -164,8 +164,8 @@ def with_emitted(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     object_file = llvm_backend._object_file
 
-    def noted(assembly: str, effort: Any, is_public: bool) -> bytes:
-        found[assembly] = object_file(assembly, effort, is_public)
+    def noted(assembly: str, effort: Any) -> bytes:
+        found[assembly] = object_file(assembly, effort)
         return found[assembly]
 
     monkeypatch.setattr(llvm_backend, "_object_file", noted)

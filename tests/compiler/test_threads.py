@@ -255,7 +255,7 @@ def test_a_forked_process_compiles_while_its_parent_does() -> None:
         "from funcgrad.compiler.native import llvm_backend\n"
         "fg.jit(np.exp)(1.0)\n"
         "x, started = np.linspace(0, 1, 8), threading.Event()\n"
-        "calls = llvm_backend._CallsSideBySide\n"
+        "calls = llvm_backend._Generator\n"
         "emitted = calls.emit\n"
         "def slowly(*args):\n"
         "    started.set()\n"

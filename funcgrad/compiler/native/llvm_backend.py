@@ -17,20 +17,20 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import sys
+import os
 import threading
 import time
 from collections import defaultdict
-from contextlib import suppress
+from collections.abc import Sequence
 from enum import Enum
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import llvmlite
-import llvmlite.binding as llvm
 
-from funcgrad.base.forking import between_forks, in_children
+from funcgrad.base.forking import in_children
 from funcgrad.base.stacks import start
+from funcgrad.compiler.native.llvm_library import Made, library
 from funcgrad.compiler.native.processor import is_x86
 
 OPTIMIZATION = 1
@@ -61,14 +61,15 @@ _GRACE_SECONDS = 5.0
 @cache
 def cpu() -> tuple[str, str]:
     """Name and features of this CPU, as LLVM calls them."""
-    features = llvm.get_host_cpu_features().flatten()
-    if llvm.get_process_triple().startswith("x86_64"):
+    given = filter(None, library().text("GetHostCPUFeatures").split(","))
+    features = sorted(given, key=lambda feature: feature[1:])
+    if library().text("GetProcessTriple").startswith("x86_64"):
         # Full-width vectors: by default LLVM keeps to half of AVX-512's width.
-        features += ",-prefer-256-bit"
+        features.append("-prefer-256-bit")
         # Instructions that load from computed places take longer than single loads; a search in a
         # table took twice the time.
-        features += ",+prefer-no-gather"
-    return llvm.get_host_cpu_name(), features
+        features.append("+prefer-no-gather")
+    return library().text("GetHostCPUName"), ",".join(features)
 
 
 def has_fused_products() -> bool:
@@ -77,34 +78,18 @@ def has_fused_products() -> bool:
     return not is_x86() or "+fma" in features.split(",")
 
 
-def target_machine(selection: int = SELECTION) -> Any:
+def target_machine(selection: int = SELECTION) -> Made:
     """A new code generator for this CPU."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    name, features = cpu()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=name, features=features, opt=selection, codemodel="jitdefault", jit=True
-    )
-
-
-@cache
-def engine() -> Any:
-    """The linker of loaded objects; it lives as long as the process."""
-    empty = llvm.parse_assembly("")
-    machine = target_machine()
-    empty.triple = machine.triple
-    found = llvm.create_mcjit_compiler(empty, machine)
-    add_math_symbols()
-    return found
-
-
-def add_math_symbols() -> None:
-    """Make libm known to the linker, also where Python itself does not export it."""
-    if sys.platform.startswith("linux"):
-        # Other C libraries than GNU's, as musl, have no such file: they are their own libm.
-        with suppress(RuntimeError):
-            llvm.load_library_permanently("libm.so.6")
+    llvm = library()
+    llvm.call("InitializeNativeTarget")
+    llvm.call("InitializeNativeAsmPrinter")
+    triple = llvm.text("GetDefaultTargetTriple")
+    target = llvm.checked("GetTargetFromTriple", triple.encode())
+    if os.name == "nt":
+        triple += "-elf"  # what can be linked into a process
+    facts = [x.encode() for x in (triple, *cpu())]
+    settings = selection, b"default", b"jitdefault", 0, 1, b""
+    return llvm.run("CreateTargetMachine", target, *facts, *settings)
 
 
 class Effort(Enum):
@@ -120,118 +105,72 @@ class Effort(Enum):
     """Vectors are to be found, too, and the passes that prepare loops for that."""
 
 
-class _Calls:
-    """The calls of LLVM that take long, as llvmlite promises them: one after the other."""
-
-    def parse(self, assembly: str) -> Any:
-        """The module of a text."""
-        return llvm.parse_assembly(assembly, llvm.create_context())
-
-    def run(self, passes: Any, module: Any, builder: Any) -> None:
-        """Run passes on a module."""
-        passes.run(module, builder)
-
-    def emit(self, module: Any, machine: Any) -> bytes:
-        """The object file of a module."""
-        return bytes(machine.emit_object(module))
-
-
-class _CallsSideBySide(_Calls):
-    """The same without llvmlite's lock: functions of its library, which it does not promise."""
-
-    def __init__(self) -> None:
-        in_children(_renew_lock)
-
-    def parse(self, assembly: str) -> Any:
-        context = llvm.create_context()
-        with llvm.ffi.OutputString() as message:
-            parse = _unlocked("LLVMPY_ParseAssembly")
-            module = llvm.ModuleRef(parse(context, assembly.encode(), message), context)
-            if message:
-                raise RuntimeError(str(message))
-        return module
-
-    def run(self, passes: Any, module: Any, builder: Any) -> None:
-        _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
-
-    def emit(self, module: Any, machine: Any) -> bytes:
-        with llvm.ffi.OutputString() as message:
-            emit_to_memory = _unlocked("LLVMPY_TargetMachineEmitToMemory")
-            buffer = emit_to_memory(machine, module, 1, message)
-            if not buffer:
-                raise RuntimeError(str(message))
-        lib = llvm.ffi.lib
-        try:
-            start, size = lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer)
-            return ctypes.string_at(start, size)
-        finally:
-            lib.LLVMPY_DisposeMemoryBuffer(buffer)
-
-
-@cache
-def _calls(is_public: bool) -> _Calls:
-    return _Calls() if is_public else _CallsSideBySide()
-
-
 class _Generator:
     """Optimiser and code generator for this CPU, which one thread at a time may use.
 
-    What takes calls of LLVM's library is made once: before each of them a thread waits for the
-    interpreter, which the next translation keeps busy.
+    What takes calls of LLVM's library is made once, or keeps the interpreter's lock: after each of
+    the others a thread waits for it, while the next translation keeps it busy.
     """
 
-    def __init__(self, selection: int, is_public: bool) -> None:
-        self.calls = _calls(is_public)
+    def __init__(self, selection: int) -> None:
+        llvm = library()
         self.machine = target_machine(selection)
-        self.triple = self.machine.triple
-        self.layout = str(self.machine.target_data)
-        options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION)
-        options.loop_vectorization = True
-        options.slp_vectorization = False
-        options.loop_unrolling = False  # beyond what the vectoriser interleaves
-        self.builder = llvm.create_pass_builder(self.machine, options)
+        self.triple = llvm.text("GetTargetMachineTriple", self.machine).encode()
+        data = llvm.call("CreateTargetMachineData", self.machine)
+        self.layout = llvm.text("CopyStringRepOfTargetData", data).encode()
+        llvm.call("DisposeTargetData", data)
+        self.options = llvm.call("CreatePipelineTuningOptions")
+        llvm.call("PTOSetLoopVectorization", self.options, 1)
+        llvm.call("PTOSetSLPVectorization", self.options, 0)
+        # Beyond what the vectoriser interleaves.
+        llvm.call("PTOSetLoopUnrolling", self.options, 0)
+        self.builder = llvm.run("CreatePassBuilder", self.machine, self.options)
 
     def object_file(self, assembly: str, effort: Effort) -> bytes:
         """The object file of LLVM assembly, optimised."""
-        module = self.calls.parse(assembly)
-        module.triple, module.data_layout = self.triple, self.layout
+        llvm = library()
+        context = llvm.call("ContextCreate")
+        module = None
+        try:
+            module = llvm.checked("ParseAssembly", context, assembly.encode())
+            llvm.call("SetTarget", module, self.triple)
+            llvm.call("SetDataLayout", module, self.layout)
+            if effort is not Effort.BRIEF:
+                self.optimise(module, effort)
+            return self.emit(module)
+        finally:
+            if module is not None:
+                llvm.call("DisposeModule", module)
+            llvm.call("ContextDispose", context)
+
+    def optimise(self, module: Made, effort: Effort) -> None:
+        """Run the passes of an effort, one after the other."""
+        llvm = library()
+        names: Sequence[str] = _SIMPLIFYING
         if effort is Effort.ALL:
-            self.calls.run(self.builder.getModulePassManager(), module, self.builder)
-            # The vectoriser may have put calls of `slow_paths` into loops.
-            self.calls.run(_inlining(), module, self.builder)
-        elif effort in (Effort.VECTORS, Effort.TILES):
-            self.calls.run(_simplifying(), module, self.builder)
-        return self.calls.emit(module, self.machine)
+            # The last argument is a level for size, which later releases do not look at.
+            passes = llvm.call("buildPerModuleDefaultPipeline", self.builder, OPTIMIZATION, 0)
+            names = _SIMPLIFYING[:1]  # the vectoriser may put calls of `slow_paths` into loops
+        else:
+            passes = llvm.call("CreateNewModulePassManager")
+        for name in names:
+            llvm.call(f"module_Add{name}Pass", passes)
+        llvm.run("RunNewModulePassManager", passes, module, self.builder)
+        llvm.call("DisposeNewModulePassManger", passes)  # as llvmlite writes it
+
+    def emit(self, module: Made) -> bytes:
+        """The object file of a module."""
+        llvm = library()
+        buffer = llvm.checked("TargetMachineEmitToMemory", self.machine, module, 1)
+        start, size = (llvm.call(f"GetBuffer{x}", buffer).value for x in ("Start", "Size"))
+        try:
+            return ctypes.string_at(start or 0, size or 0)
+        finally:
+            llvm.call("DisposeMemoryBuffer", buffer)
 
 
-def _inlining() -> Any:
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    return passes
-
-
-def _simplifying() -> Any:
-    passes = _inlining()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.add_sroa_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    return passes
-
-
-def _unlocked(name: str) -> Any:
-    """A function of llvmlite's library without the lock around it."""
-    return partial(between_forks, getattr(llvm.ffi.lib, name)._cfn)
-
-
-def _renew_lock() -> None:
-    """Open llvmlite's lock in a child, where the thread that held it is not there."""
-    lock = llvm.ffi.lib._lock
-    if lock._lock.acquire(blocking=False):
-        lock._lock.release()
-    else:
-        lock._lock = threading.RLock()
+_SIMPLIFYING = ("AlwaysInliner", "GlobalDCE", "SROA", "SimplifyCFG", "InstCombine", "SimplifyCFG")
+"""Passes for modules that are written as they should be, but for what is to be inlined."""
 
 
 _SELECTIONS = {
@@ -240,18 +179,18 @@ _SELECTIONS = {
 }
 """Levels of the code generator for what is not a kernel."""
 
-_IDLE: defaultdict[tuple[int, bool], list[_Generator]] = defaultdict(list)
-"""Idle code generators, by their level and the way in which LLVM is called."""
+_IDLE: defaultdict[int, list[_Generator]] = defaultdict(list)
+"""Idle code generators, by their level."""
 
 
-def _object_file(assembly: str, effort: Effort, is_public: bool) -> bytes:
-    kind = _SELECTIONS.get(effort, SELECTION), is_public
+def _object_file(assembly: str, effort: Effort) -> bytes:
+    selection = _SELECTIONS.get(effort, SELECTION)
     try:
-        generator = _IDLE[kind].pop()
+        generator = _IDLE[selection].pop()
     except IndexError:
-        generator = _Generator(*kind)
+        generator = _Generator(selection)
     code = generator.object_file(assembly, effort)
-    _IDLE[kind].append(generator)
+    _IDLE[selection].append(generator)
     return code
 
 
@@ -261,16 +200,16 @@ class Emission:
     Args:
         assembly: The module.
         effort: What there is to optimise.
-        is_public: Whether LLVM is called only as llvmlite promises it.
+        way: The module `llvmlite_path`, if LLVM is called only as llvmlite promises it.
 
     Attributes:
         seconds: Processor time that it took, when it is there.
     """
 
-    def __init__(self, assembly: str, effort: Effort = Effort.ALL, is_public: bool = False) -> None:
+    def __init__(self, assembly: str, effort: Effort = Effort.ALL, way: Any = None) -> None:
         self._assembly = assembly
         self._effort = effort
-        self._is_public = is_public
+        self._way = way
         self._done = threading.Event()
         self._clock: int | None = None
         self.seconds = 0.0
@@ -288,7 +227,8 @@ class Emission:
         try:
             if hasattr(time, "pthread_getcpuclockid"):
                 self._clock = time.pthread_getcpuclockid(threading.get_ident())
-            self._code = _object_file(self._assembly, self._effort, self._is_public)
+            make = _object_file if self._way is None else self._way.object_file
+            self._code = make(self._assembly, self._effort)
         except BaseException as error:  # raised where it is waited for
             self._error = error
         finally:
@@ -326,6 +266,13 @@ class Emission:
             return 0.0
 
 
+@cache
+def prepare() -> None:
+    """Read the library, and try both kinds of code generators, in threads that nobody waits for."""
+    for effort in (Effort.VECTORS, Effort.BRIEF):
+        Emission("define void @f() {\n  ret void\n}\n", effort)
+
+
 _RUNNING: set[Emission] = set()
 in_children(_RUNNING.clear)  # they run in the parent, and a child would wait for them in vain
 
@@ -346,16 +293,14 @@ def keep_lines() -> None:
     option belongs to the process, and changes no code. LLVM ends the process for options that it
     does not know, as this one before version 21.
     """
-    if llvm.llvm_version_info >= (21,):
-        llvm.set_option("", "--pick-merged-source-locations")
+    if _version() >= (21,):
+        library().call("SetCommandLine", b"", b"--pick-merged-source-locations")
 
 
-def load(code: bytes, symbol: str) -> int:
-    """Link an object file into the process; returns the address of ``symbol``."""
-    engine().add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine().finalize_object()
-    address: int = engine().get_function_address(symbol)
-    return address
+def _version() -> tuple[int, ...]:
+    """LLVM's version, which its library gives as bytes of a number."""
+    number = library().call("GetVersionInfo").value or 0
+    return tuple(number >> shift & 255 for shift in (16, 8, 0))
 
 
 def facts() -> dict[str, str]:
@@ -363,8 +308,8 @@ def facts() -> dict[str, str]:
     name, features = cpu()
     return {
         "llvmlite": llvmlite.__version__,
-        "llvm": ".".join(map(str, llvm.llvm_version_info)),
-        "triple": llvm.get_default_triple(),
+        "llvm": ".".join(map(str, _version())),
+        "triple": library().text("GetDefaultTargetTriple"),
         "cpu": name,
         "features": features,
     }

@@ -183,7 +183,7 @@ def own_copy(code: NamedFunction, word: int) -> int:
             raise CompilerError(f"{code.name} has no place for a word of its own.")
         symbol = f"fg_{next(_COPIES):0{len(name) - 3}d}"
         copy = found.replace(placeholder, struct.pack("=Q", word)).replace(name, symbol.encode())
-        return link(copy, symbol) or _native().load(copy, symbol)
+        return link(copy, symbol) or _llvmlite_path().load(copy, symbol)
 
 
 def _build_of(function: Function) -> _Build:
@@ -199,7 +199,7 @@ def executor_code() -> NamedFunction:
 
 def machine_facts() -> dict[str, str]:
     """Dependencies of object code: the version of its generator, and the processor."""
-    facts: dict[str, str] = _native().facts()
+    facts: dict[str, str] = (_llvmlite_path() if _is_by_numba() else _native()).facts()
     return facts
 
 
@@ -326,7 +326,8 @@ class _Build:
         effort = "VECTORS" if is_in_vectors else "ALL"
         if self.is_program:
             effort = "BRIEF" if self.function.is_brief else "TILES"
-        return native.Emission(assembly, native.Effort[effort], _is_by_numba())
+        way = _llvmlite_path() if _is_by_numba() else None
+        return native.Emission(assembly, native.Effort[effort], way)
 
     def begin(self) -> None:
         """Read the object file from disk if it is there, else start to compile it."""
@@ -363,7 +364,7 @@ class _Build:
         start = time.perf_counter()
         address = link(self.code, self.symbol)
         _SIZES[self.text] = len(self.code)
-        _ADDRESSES[self.text] = address or _native().load(self.code, self.symbol)
+        _ADDRESSES[self.text] = address or _llvmlite_path().load(self.code, self.symbol)
         self.seconds += time.perf_counter() - start
         _STATS.log.append((self.text, self.seconds))
 
@@ -434,7 +435,8 @@ def _is_by_numba() -> bool:
 
 @cache
 def _llvmlite_version() -> str:
-    return str((_noted() or machine_facts())["llvmlite"])
+    known = _noted()
+    return str(_whole(load("llvmlite")).__version__ if known is None else known["llvmlite"])
 
 
 @cache
@@ -467,6 +469,9 @@ def _environment() -> dict[str, Any]:
     known = _noted()
     if known is not None:
         return known
+    if not _is_by_numba():
+        _native().prepare()  # while sources are read
+        _frontend()
     facts = {
         "abi": ABI,
         "python": sys.implementation.cache_tag,
@@ -574,6 +579,12 @@ def _numba_path() -> Any:
 def _native() -> Any:
     """Load LLVM: the only place that does in a process that compiles nothing."""
     return _whole(load("funcgrad.compiler.native.llvm_backend"))
+
+
+@cache
+def _llvmlite_path() -> Any:
+    """Load llvmlite's Python, where LLVM is called as it promises."""
+    return _whole(load("funcgrad.compiler.native.llvmlite_path"))
 
 
 def _whole(module: Any) -> Any:
