@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
@@ -82,11 +83,9 @@ def docstring(
 
 
 def explain(names: Mapping[str, Any], meanings: Mapping[str, str]) -> None:
-    """Complete the sections on arguments in docstrings, from a table that a family shares.
+    """Write the docstrings of a module's or a class's functions in full, as `write_out` does.
 
-    A docstring explains the parameters that are particular to its function; the others come from
-    the table. Private functions stay as they are, and so do those with a parameter that neither
-    explains. Sections are written in full, as by `write_out`.
+    Private functions stay as they are.
 
     Args:
         names: The names of a module, ``globals()``, or of a class; imported ones do not count.
@@ -119,17 +118,48 @@ def explain(names: Mapping[str, Any], meanings: Mapping[str, str]) -> None:
             function.__doc__ = explained(function, meanings)
 
 
+_TABLES: dict[str, Mapping[str, str]] = {}
+
+
+def share(package: str, meanings: Mapping[str, str]) -> None:
+    """Let the public functions of a package share meanings of their parameters (`write_out`).
+
+    Args:
+        package: Its name. Packages in it have these meanings, too, unless their own table differs.
+        meanings: The meaning of each parameter by its name.
+    """
+    _TABLES[package] = meanings
+
+
+def _shared(module: str) -> Mapping[str, str]:
+    """What the packages around a module share."""
+    tables = [_TABLES[name] for name in _packages(module) if name in _TABLES]
+    return ChainMap(*map(dict, tables)) if tables else {}
+
+
+def _packages(module: str) -> Iterator[str]:
+    while module:
+        yield module
+        module = module.rpartition(".")[0]
+
+
 def write_out(value: Any) -> None:
     """Write the sections of a docstring in full: of a function, or of a class and its methods.
 
     In sources, a section of one paragraph may stand behind its heading, and an example of one call
     before its result, ``Example: fg.numpy.sin(0.0) -> np.float64(0.0)``. Examples get their imports
-    of NumPy and of funcgrad.
+    of NumPy and of funcgrad. A docstring of a function explains the parameters that are particular
+    to it; the others come from what its package shares, unless that lacks one.
     """
     if not isinstance(value, FunctionType | type) or not value.__module__.startswith("funcgrad"):
         return
-    members = vars(value).values() if isinstance(value, type) else ()
-    methods = [getattr(member, "__func__", member) for member in members]
+    if isinstance(value, FunctionType):
+        original = inspect.unwrap(value)
+        for function in dict.fromkeys((value, original)):
+            if isinstance(function, FunctionType) and function.__doc__:
+                function.__doc__ = explained(function, _shared(original.__module__))
+        return
+    methods = [getattr(member, "__func__", member) for member in vars(value).values()]
     for each in (value, *(f for f in methods if isinstance(f, FunctionType))):
         if each.__doc__ and _ABRIDGED.search(each.__doc__):
             each.__doc__ = in_full(each.__doc__)
@@ -158,7 +188,10 @@ def _with_imports(found: re.Match[str]) -> str:
 
 def explained(function: Callable[..., Any], meanings: Mapping[str, str]) -> str:
     """The docstring of a function, with meanings of the parameters that it does not explain."""
-    doc = in_full(function.__doc__ or "")
+    doc = function.__doc__ or ""
+    doc = in_full(doc) if _ABRIDGED.search(doc) else doc
+    if not meanings:
+        return doc
     section = _ARGUMENTS.search(doc)
     own = {name: text for _, name, text in _ARGUMENT.findall(section[2])} if section else {}
     code: CodeType = inspect.unwrap(function).__code__

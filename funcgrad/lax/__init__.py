@@ -6,6 +6,7 @@ This module is a page of names; the work is in the modules that it names.
 
 from typing import TYPE_CHECKING
 
+from funcgrad.base.signatures import share
 from funcgrad.lax.branches import cond, switch
 from funcgrad.lax.collectives import *
 from funcgrad.lax.contraction import *
@@ -16,6 +17,7 @@ from funcgrad.lax.gamma_derivatives import igamma_grad_a, random_gamma_grad
 from funcgrad.lax.gathering import *
 from funcgrad.lax.implicit import custom_linear_solve, custom_root
 from funcgrad.lax.loops import fori_loop, map, scan, while_loop
+from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import of_any_elements as _of_any_elements
 from funcgrad.lax.platform import *
 from funcgrad.lax.precision import *
@@ -79,3 +81,5 @@ __all__ = [
     "square", "squeeze", "stack", "stage", "stop_gradient", "sub", "switch", "tan", "tanh",
     "tile", "top_k", "transpose", "unstack", "while_loop", "with_sharding_constraint", "zeta",
 ]  # fmt: skip
+
+share(__name__, MEANINGS)

@@ -16,7 +16,6 @@ import numpy as np
 
 from funcgrad.base.pytree import tree_map
 from funcgrad.base.ranks import Ranks
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.axes import named_axis
 from funcgrad.core.primitive import Primitive
@@ -24,7 +23,6 @@ from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.mesh_lanes import MeshAxis
 from funcgrad.higher_order.staging import place
-from funcgrad.lax.meanings import MEANINGS
 from funcgrad.primitives import collectives
 from funcgrad.primitives.elementwise import convert, equal, select
 from funcgrad.primitives.indexing import Gather
@@ -561,6 +559,3 @@ def _normalized(axis: int, ndim: int, operation: str) -> int:
     if not -ndim <= axis < ndim:
         raise ShapeError(f"{operation}: there is no axis {axis} among {ndim}.{place()}")
     return axis % ndim
-
-
-explain(globals(), MEANINGS)

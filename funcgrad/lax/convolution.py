@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.dtypes import BOOL
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax import operands
-from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.shapes import reshape, rev, transpose
 from funcgrad.lax.windows import Pads, checked_pads, padtype_to_pads, per_axis, slides_of
 from funcgrad.primitives.contraction import Contract
@@ -537,6 +535,3 @@ def conv_general_dilated_local(
         for text, spec in zip(("nc", "oc", "no"), numbers, strict=True)
     ]
     return Contract(*labels).bind(patches, y)
-
-
-explain(globals(), MEANINGS)

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.dialect import default_dtype
-from funcgrad.base.signatures import call_of, docstring, explain, signature_of
+from funcgrad.base.signatures import call_of, docstring, signature_of
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import BOOL, complex_dtype
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.linear_call import LinearCall
-from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import (
     Array,
     ArrayLike,
@@ -645,6 +644,3 @@ def dtype(x: Any) -> np.dtype[Any]:
         raise DtypeError("lax.dtype: None is no array.")
     is_dtype = isinstance(x, type | np.dtype)
     return default_dtype(canonical_dtype(x) if is_dtype else aval_of(unwrapped(x)).dtype)
-
-
-explain(globals(), MEANINGS)

@@ -16,10 +16,8 @@ import numpy as np
 from funcgrad.base.defaults import only_defaults
 from funcgrad.base.dialect import fails_as_nan
 from funcgrad.base.namespaces import present
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import array_operand, checked, same_dtype
 from funcgrad.primitives import linalg as primitives
 from funcgrad.primitives import matrices
@@ -578,5 +576,3 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
 
 
 present(__name__)
-
-explain(globals(), MEANINGS)

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.pytree import tree_leaves, tree_map
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of, shaped
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.higher_order.callback import DebugCallback, IoCallback
 from funcgrad.lax.elementwise import neg
-from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.lax.reductions import top_k
 from funcgrad.primitives.shape import Reshape
@@ -217,6 +215,3 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         return decomposition(*args, **attributes)
 
     return apply
-
-
-explain(globals(), MEANINGS)

@@ -12,14 +12,13 @@ import numpy as np
 from funcgrad.base.placement import check_placement
 from funcgrad.base.pytree import PyTreeDef, tree_structure
 from funcgrad.base.records import dataclass
-from funcgrad.base.signatures import call_of, docstring, explain
+from funcgrad.base.signatures import call_of, docstring
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.dtypes import BOOL
 from funcgrad.errors import ArgumentError, ShapeError, TreeError
 from funcgrad.higher_order.staging import check_function, name_of
 from funcgrad.lax import elementwise
-from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import (
     Array,
     ArrayLike,
@@ -464,6 +463,3 @@ def top_k(operand: ArrayLike, k: int, axis: int = -1) -> tuple[Array, Array]:
     values, places = checked(sorting.TopK(int(k)), transpose(x, order))
     back = [int(i) for i in np.argsort(order)]
     return transpose(values, back), transpose(places, back)
-
-
-explain(globals(), MEANINGS)

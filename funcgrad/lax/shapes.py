@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import (
     Array,
     ArrayLike,
@@ -465,6 +463,3 @@ def empty(shape: Shape, dtype: Any, *, out_sharding: Any = None) -> Array:
     """
     check_placement("lax.empty", out_sharding=out_sharding)
     return full(shape, 0, dtype)
-
-
-explain(globals(), MEANINGS)

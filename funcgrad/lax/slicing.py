@@ -10,11 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import DtypeError, OutOfBoundsError, ShapeError
-from funcgrad.lax.meanings import MEANINGS
 from funcgrad.lax.operands import (
     Array,
     ArrayLike,
@@ -260,6 +258,3 @@ def dynamic_update_index_in_dim(
         shape = shape_of(update)
         update = primitive.reshape(update, (*shape[:place], 1, *shape[place:]))
     return dynamic_update_slice_in_dim(x, update, index, place, allow_negative_indices)
-
-
-explain(globals(), MEANINGS)

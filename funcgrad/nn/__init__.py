@@ -6,10 +6,12 @@ This module is a page of names; the work is in the modules that it names.
 """
 # ruff: noqa: F403, F405
 
+from funcgrad.base.signatures import share
 from funcgrad.nn import initializers, layers, losses
 from funcgrad.nn.activations import *
 from funcgrad.nn.attention import dot_product_attention
 from funcgrad.nn.linear import conv, conv_transpose, dense, embed, scaled_matmul
+from funcgrad.nn.meanings import MEANINGS
 from funcgrad.nn.normalization import *
 from funcgrad.nn.norms import batch_norm, group_norm, layer_norm, rms_norm
 from funcgrad.nn.pooling import avg_pool, max_pool, min_pool
@@ -27,4 +29,5 @@ __all__ = [
     "standardize", "swish", "tanh",
 ]  # fmt: skip
 
+share(__name__, MEANINGS)
 present_results(__name__)

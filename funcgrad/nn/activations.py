@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.errors import ShapeError
-from funcgrad.nn.meanings import MEANINGS
 from funcgrad.numpy.elementwise import logaddexp
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
 from funcgrad.primitives import elementwise as p
@@ -319,6 +317,3 @@ def _part(x: Array, axis: int, start: int, limit: int) -> Array:
     starts = tuple(start if i == axis else 0 for i in range(len(shape)))
     limits = tuple(limit if i == axis else n for i, n in enumerate(shape))
     return Slice(starts, limits, (1,) * len(shape)).bind(x)
-
-
-explain(globals(), MEANINGS)

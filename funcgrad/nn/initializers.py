@@ -15,11 +15,10 @@ import numpy as np
 from funcgrad import random
 from funcgrad.base.dialect import default_dtype
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import docstring, explain
+from funcgrad.base.signatures import docstring
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64, real_dtype
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
-from funcgrad.nn.meanings import MEANINGS
 from funcgrad.numpy.creating import full
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axis, to_dtype
 from funcgrad.primitives import elementwise as p
@@ -395,5 +394,3 @@ __all__ = [
     "ones", "orthogonal", "truncated_normal", "uniform", "variance_scaling", "xavier_normal",
     "xavier_uniform", "zeros",
 ]  # fmt: skip
-
-explain(globals(), MEANINGS)

@@ -18,12 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
 from funcgrad.nn.classes import checked_integers, within
-from funcgrad.nn.meanings import MEANINGS
 from funcgrad.numpy.promotion import normalize_axes, normalize_axis
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
@@ -386,5 +384,3 @@ __all__ = [
     "sigmoid_binary_cross_entropy", "smooth_labels", "softmax_cross_entropy",
     "softmax_cross_entropy_with_integer_labels", "squared_error",
 ]  # fmt: skip
-
-explain(globals(), MEANINGS)

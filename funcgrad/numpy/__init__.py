@@ -12,6 +12,8 @@ from typing import Any as _Any
 
 import numpy as _np
 
+from funcgrad.base.signatures import share as _share
+from funcgrad.numpy.meanings import MEANINGS as _MEANINGS
 from funcgrad.numpy.scalars import *
 from funcgrad.numpy.elementwise import *
 from funcgrad.numpy.shaping import *
@@ -50,6 +52,8 @@ from funcgrad.numpy.standard import __array_namespace_info__
 from funcgrad.numpy.assigning import install as _install_writable
 from funcgrad.numpy.public_functions import public as _public, wrap_module as _wrap_module
 from funcgrad.numpy import fft as fft, linalg as linalg, rearranging as _rearranging
+
+_share(__name__, _MEANINGS)
 
 acos = arccos
 acosh = arccosh

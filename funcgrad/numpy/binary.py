@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import BOOL, INT64
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy import promotion
 from funcgrad.numpy.composed import ldexp
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.reducing import sum
 from funcgrad.numpy.shaping import constant_pad, moveaxis, ravel
 from funcgrad.primitives import elementwise as p
@@ -225,6 +223,3 @@ def unpackbits(
         line = line[..., :kept]
         line = constant_pad(line, [(0, 0)] * (len(shape) - 1) + [(0, max(kept - n, 0))])
     return moveaxis(line, -1, axis)
-
-
-explain(globals(), MEANINGS)

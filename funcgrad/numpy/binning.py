@@ -13,7 +13,6 @@ import numpy as np
 
 from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
@@ -21,7 +20,6 @@ from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from funcgrad.numpy import creating, joining, shaping
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.indexing import demanded_places, getitem
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.neighbouring import diff
 from funcgrad.numpy.ordering import searchsorted, value_if_known
 from funcgrad.numpy.promotion import as_value, promote, result_dtype, strong
@@ -310,6 +308,3 @@ def histogram2d(
     points = joining.stack(promote(as_value(x, "histogram2d"), as_value(y, "histogram2d")), 1)
     counts, edges = histogramdd(points, pair, range, density, weights)
     return counts, edges[0], edges[1]
-
-
-explain(globals(), MEANINGS)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, FLOAT64, INT64, is_complex, is_inexact
@@ -17,7 +16,6 @@ from funcgrad.numpy import promotion
 from funcgrad.numpy.creating import linspace, zeros
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.joining import concatenate
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.reducing import refuse_out
 from funcgrad.numpy.selecting import where
 from funcgrad.numpy.shaping import broadcast_arrays, expand_dims, moveaxis, reshape
@@ -250,6 +248,3 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     factors = broadcast_to(expand_dims(x, 1), (n, count - 1))
     powers = Cumprod(1).bind(concatenate([np.ones((n, 1), dtype), factors], 1))
     return powers if increasing else Reverse((1,)).bind(powers)
-
-
-explain(globals(), MEANINGS)

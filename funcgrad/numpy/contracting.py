@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.dtypes import BOOL, INT64, is_complex
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.diagonals import diagonal
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
     check_casting,
@@ -673,6 +671,3 @@ def _contracted(pairs: list[Any], step: Sequence[int], result: str) -> list[Any]
         )
         x, x_labels = _multiply_sum(x_labels, y_labels, labels, x, y), labels
     return [*rest, (x, x_labels)]
-
-
-explain(globals(), MEANINGS)

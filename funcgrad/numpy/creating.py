@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import float0, is_complex
 from funcgrad.errors import DtypeError, ShapeError
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
     checked_dtype,
@@ -380,6 +378,3 @@ def triu(m: Any, k: int = 0) -> Any:
     if diagonal is None:
         return _masked(m, ~np.tri(rows, columns, int(k.__index__()) - 1, dtype=np.bool_))
     return _masked(m, p.greater_equal.bind(_diagonals(rows, columns), diagonal))
-
-
-explain(globals(), MEANINGS)

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import Shape
 from funcgrad.core.trace import current_trace
 from funcgrad.dtypes import BOOL
 from funcgrad.numpy.boxes import Part, is_read_at_once
 from funcgrad.numpy.creating import eye
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
 from funcgrad.numpy.reducing import refuse_out, summand
 from funcgrad.numpy.shaping import constant_pad, moveaxis, ravel, reshape, traced_integer
@@ -120,6 +118,3 @@ def trace(
     mask = mask.reshape([n if k in (i, j) else 1 for k, n in enumerate(shape)])
     axes = tuple(builtins.sorted((i, j)))
     return ReduceSum(axes).bind(p.select.bind(mask, x, p.zero_of(x)))
-
-
-explain(globals(), MEANINGS)

@@ -18,7 +18,6 @@ import numpy as np
 from funcgrad import scalar_tape
 from funcgrad.base.dialect import NARROWER, NUMPY, dialect
 from funcgrad.base.imports import load
-from funcgrad.base.signatures import explain
 from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer, current_trace, function_trace
@@ -26,7 +25,6 @@ from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, 
 from funcgrad.numpy import creating, elementwise, rearranging, shaping, ufuncs
 from funcgrad.numpy.elementwise import DIRECT, TAKES_WEAK, UFUNCS, of_scipy, to_loop
 from funcgrad.numpy.indexing import at, getitem
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
     check_casting,
@@ -758,6 +756,3 @@ def install(
     Tracer.__pandas_priority__ = 5000  # type: ignore[attr-defined]
     Tracer._value = property(_innermost)  # type: ignore[attr-defined]
     Tracer.__array_namespace__ = lambda self, api_version=None: namespace  # type: ignore[attr-defined]
-
-
-explain(globals(), MEANINGS)

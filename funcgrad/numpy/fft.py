@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import docstring, explain, signature_of
+from funcgrad.base.signatures import docstring, signature_of
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, complex_dtype, is_complex, is_inexact
@@ -371,6 +371,3 @@ def _rolled(x: Any, axes: Any, direction: int, function: str) -> Any:
     x = as_value(x, function)
     indices = normalize_axes(axes, len(shape_of(x)), function)
     return roll(x, [direction * (shape_of(x)[i] // 2) for i in indices], indices)
-
-
-explain(globals(), MEANINGS)

@@ -19,7 +19,6 @@ from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.base.placement import check_placement
 from funcgrad.base.records import dataclass
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
 from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import Tracer
@@ -34,7 +33,6 @@ from funcgrad.errors import (
 from funcgrad.lax.loops import while_loop
 from funcgrad.numpy import elementwise
 from funcgrad.numpy.boxes import Box, known_box, known_key
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, result_dtype, stack_nested, strong, to_dtype
 from funcgrad.observers.source import current_location
 from funcgrad.primitives import elementwise as p
@@ -863,6 +861,3 @@ def at(x: Any) -> IndexUpdateHelper:
         array([ 2., 50., 50.,  2.])
     """
     return IndexUpdateHelper(as_value(x, "at"))
-
-
-explain(globals(), MEANINGS)

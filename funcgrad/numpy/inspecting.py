@@ -12,13 +12,11 @@ import numpy as np
 
 from funcgrad import dtypes
 from funcgrad.base.dialect import default_dtype
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import is_complex, weak_representative
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import creating, elementwise
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axes, promote_inexact, strong
 from funcgrad.numpy.writable import FUNCTIONS
 from funcgrad.primitives import elementwise as p
@@ -306,6 +304,3 @@ class ndarray(metaclass=_ArrayType):
         >>> fg.numpy.ndarray((2, 3), dtype=np.float32).shape
         (2, 3)
     """
-
-
-explain(globals(), MEANINGS)

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.errors import ShapeError
 from funcgrad.numpy import shaping
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axis, promote, strong
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.shape import shape_of
@@ -218,6 +216,3 @@ def meshgrid(
     if indexing == "xy" and n > 1:
         grids = [shaping.swapaxes(g, 0, 1) for g in grids]
     return tuple(grids) if sparse else shaping.broadcast_arrays(*grids)
-
-
-explain(globals(), MEANINGS)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from funcgrad.base.dialect import fails_as_nan
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact, real_dtype
@@ -21,7 +20,6 @@ from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import contracting, diagonals, reducing
 from funcgrad.numpy.contracting import matmul, tensordot, vecdot
 from funcgrad.numpy.indexing import getitem
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axes, normalize_axis, promote, strong
 from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.numpy.shaping import matrix_transpose, ravel
@@ -816,6 +814,3 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     Example: fg.numpy.linalg.trace(np.array([[2.0, 1.0], [1.0, 3.0]])) -> np.float64(5.0)
     """
     return diagonals.trace(x, offset, -2, -1, dtype)
-
-
-explain(globals(), MEANINGS)

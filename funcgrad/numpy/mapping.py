@@ -15,12 +15,10 @@ import numpy as np
 from funcgrad.base.annotations import Function, Values
 from funcgrad.base.dialect import NUMPY, default_dtype, dialect
 from funcgrad.base.pytree import held_in, tree_unflatten
-from funcgrad.base.signatures import explain
 from funcgrad.base.transformed import Transformed
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.staging import name_of
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axis, strong
 from funcgrad.numpy.shaping import expand_dims, moveaxis
 from funcgrad.primitives.elementwise import convert
@@ -230,6 +228,3 @@ def vectorize(
         return of_arrays(*args, **kwargs)
 
     return Transformed(run, vectorize, pyfunc, excluded=excluded, signature=signature)
-
-
-explain(globals(), MEANINGS)

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.dialect import NUMPY, dialect, fails_as_nan
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, inexact_dtype, is_complex, is_inexact, real_dtype
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.numpy import promotion, reducing
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.skipping_nan import nan_mask
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
@@ -263,6 +261,3 @@ def nanmean(
     _check_inexact(x, dtype, "nanmean")
     x = _measured(x, dtype, "nanmean")
     return _mean(x, axis, keepdims, nan_mask(x, where, "nanmean"), "nanmean")
-
-
-explain(globals(), MEANINGS)

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import BOOL, FLOAT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.joining import concatenate
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import searchsorted
 from funcgrad.numpy.promotion import (
     as_value,
@@ -341,6 +339,3 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
         [e.subtract(getitem(xp, ends[0]), period), xp, e.add(getitem(xp, ends[1]), period)]
     )
     return x, xp, concatenate([getitem(fp, ends[0]), fp, getitem(fp, ends[1])])
-
-
-explain(globals(), MEANINGS)

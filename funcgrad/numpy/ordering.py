@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.dialect import dialect
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import COMPLEX128, INT64, is_complex, is_inexact
@@ -20,7 +19,6 @@ from funcgrad.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from funcgrad.numpy.elementwise import truth
 from funcgrad.numpy.indexing import demanded_places, getitem
 from funcgrad.numpy.joining import concatenate, stack
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
     checked_dtype,
@@ -477,6 +475,3 @@ def starts(ordered: Any, equal_nan: bool) -> Any:
     if len(shape_of(differs)) > 1:
         differs = ReduceAny(tuple(range(1, len(shape_of(differs))))).bind(differs)
     return concatenate([np.ones(1, bool), differs])
-
-
-explain(globals(), MEANINGS)

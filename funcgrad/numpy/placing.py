@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.index_rule import INDEX_RULE
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import creating, joining, shaping
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.indexing import at, getitem
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import known_values
 from funcgrad.numpy.promotion import as_value, holds_tracer, normalize_axis, promote, strong
 from funcgrad.numpy.running import cumsum
@@ -355,5 +353,3 @@ r_ = _Joining("r_", 0, 1, -1)
 
 c_ = _Joining("c_", -1, 2, 0)
 """Joined columns, as `numpy.c_`: ``c_[x, y]`` takes lines as columns and joins them."""
-
-explain(globals(), MEANINGS)

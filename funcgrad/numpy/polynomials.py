@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact
@@ -20,7 +19,6 @@ from funcgrad.numpy import elementwise as e
 from funcgrad.numpy import joining, linalg, shaping
 from funcgrad.numpy.composed import vander
 from funcgrad.numpy.indexing import getitem
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import known_values
 from funcgrad.numpy.promotion import as_value, strong, to_dtype
 from funcgrad.numpy.reducing import sum
@@ -294,6 +292,3 @@ def _covariance(rows: Any, y: Any, fitted: Any, kind: bool | str) -> Any:
     rest = e.subtract(y, linalg.matmul(rows, fitted))
     factor = e.true_divide(sum(e.square(rest), 0), m - n)
     return e.multiply(base if is_line else shaping.expand_dims(base, 2), factor)
-
-
-explain(globals(), MEANINGS)

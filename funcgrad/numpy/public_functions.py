@@ -384,6 +384,7 @@ def wrap_module(module: ModuleType) -> tuple[dict[Function, Function], dict[str,
             continue
         kind = _NAMED_KINDS.get(function.__name__, public)
         if function not in found:
+            write_out(function)
             found[function] = kind(function)
             # Functions are pickled by the name of their module.
             found[function].__module__ = module.__name__

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, INT64, is_inexact
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, normalize_axes, result_dtype, strong, to_dtype
 from funcgrad.numpy.reducing import SMALL, WITH_NAN, named, refuse_out, sum, without_axes
 from funcgrad.numpy.weighted import weighted_pick, weights_like
@@ -282,6 +280,3 @@ median = _median("median", "Median of the elements along axes.", SMALL, "array([
 nanmedian = _median(
     "nanmedian", "Median of the elements along axes that are not nan.", WITH_NAN, "array([2., 4.])"
 )
-
-
-explain(globals(), MEANINGS)

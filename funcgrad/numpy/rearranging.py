@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.defaults import only_defaults
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64, real_dtype
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import shaping
 from funcgrad.numpy.joining import concatenate, stack, unstack
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, checked_dtype, normalize_axes, normalize_axis, strong
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
@@ -227,6 +225,3 @@ def tile(A: Any, reps: Any) -> Any:
         column, tuple(n for c, m in zip(counts, shape, strict=True) for n in (c, m))
     )
     return s.reshape(wide, tuple(c * m for c, m in zip(counts, shape, strict=True)))
-
-
-explain(globals(), MEANINGS)

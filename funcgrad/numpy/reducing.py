@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import docstring, explain, explained
+from funcgrad.base.signatures import docstring, explained
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer
@@ -360,6 +360,3 @@ def safe_sqrt(x: Any) -> Any:
 def without_axes(x: Any) -> Any:
     """``x``, with a known array without axes made a scalar, as NumPy's folds return."""
     return x[()] if isinstance(x, np.ndarray) and x.ndim == 0 else x
-
-
-explain(globals(), MEANINGS)

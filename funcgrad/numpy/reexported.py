@@ -75,11 +75,9 @@ from numpy import (
 )  # fmt: skip
 from numpy.exceptions import ComplexWarning
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.trace import Tracer
 from funcgrad.numpy import scalars
 from funcgrad.numpy.host_functions import host_functions
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.primitives.objects import unwrapped
 
 
@@ -164,5 +162,3 @@ __all__ = [
     "unsignedinteger", "ushort", "void",
 ]  # fmt: skip
 __all__ += _LONG
-
-explain(globals(), MEANINGS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.dtypes import BOOL
@@ -118,6 +117,3 @@ cumulative_prod = _with_initial(
     1,
     "array([[1., 2.],\n       [3., 8.]])",
 )
-
-
-explain(globals(), MEANINGS)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, is_complex, is_inexact
@@ -20,7 +19,6 @@ from funcgrad.errors import DtypeError
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.creating import zeros
 from funcgrad.numpy.indexing import getitem
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import nonzero, searchsorted, sort
 from funcgrad.numpy.promotion import as_value, promote, promote_to_compare, strong, to_dtype
 from funcgrad.numpy.reducing import refuse_out, sum
@@ -304,6 +302,3 @@ def isin(
         place = e.minimum(searchsorted(ordered, x), shape_of(ordered)[0] - 1)
         found = p.equal.bind(getitem(ordered, place), x)
     return p.bitwise_not.bind(found) if invert else found
-
-
-explain(globals(), MEANINGS)

@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.trace import Tracer
 from funcgrad.numpy import elementwise as e
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.joining import concatenate
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import argsort, compressed, searchsorted, sort, starts, unique
 from funcgrad.numpy.promotion import as_value, promote, strong
 from funcgrad.numpy.selecting import isin
@@ -245,6 +243,3 @@ def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> Un
     """
     found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueAllResult(*found)
-
-
-explain(globals(), MEANINGS)

@@ -9,12 +9,10 @@ import numpy as np
 
 from funcgrad.base.dialect import dialect
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64, PYTHON_SCALARS
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import (
     as_value,
     checked_dtype,
@@ -332,6 +330,3 @@ def constant_pad(array: Any, widths: Sequence[tuple[int, int]], fill: Any = 0) -
     fill = to_dtype(fill, aval_of(array).dtype)
     lows, highs = [w[0] for w in widths], [w[1] for w in widths]
     return s.Pad(tuple(lows), tuple(highs), (0,) * len(lows)).bind(array, fill)
-
-
-explain(globals(), MEANINGS)

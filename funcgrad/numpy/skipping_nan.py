@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.annotations import Function
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import is_inexact
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.numpy.reducing import (
     FOLDED,
@@ -142,6 +140,3 @@ nanargmax = _nan_place(
 nanargmin = _nan_place(
     argmin, np.inf, "nanargmin", "Index of the smallest element that is not nan.", "array([0, 1])"
 )
-
-
-explain(globals(), MEANINGS)

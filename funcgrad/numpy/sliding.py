@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.lowering import Slide
@@ -15,7 +14,6 @@ from funcgrad.numpy.contracting import dot
 from funcgrad.numpy.diagonals import diagonal
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.joining import concatenate
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.moments import average, mean
 from funcgrad.numpy.promotion import as_value, checked_dtype, promote, strong, to_dtype
 from funcgrad.numpy.rearranging import flip
@@ -204,6 +202,3 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
         height = e.multiply(clip(p.imag.bind(out), -1, 1), 1j)
         return e.add(clip(p.real.bind(out), -1, 1), height)
     return clip(out, -1, 1)
-
-
-explain(globals(), MEANINGS)

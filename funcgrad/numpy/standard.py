@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import check_dtype
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.creating import array, asarray
 from funcgrad.numpy.joining import vstack
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import value_if_known
 from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.scalars import complex64, complex128, float32, float64
@@ -274,6 +272,3 @@ class ufunc(metaclass=_UfuncType):
     Example: isinstance(fg.numpy.add, fg.numpy.ufunc), isinstance(fg.numpy.sum, fg.numpy.ufunc)
         -> (True, False)
     """
-
-
-explain(globals(), MEANINGS)

@@ -9,7 +9,6 @@ import numpy as np
 
 from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import BOOL, INT64
@@ -19,7 +18,6 @@ from funcgrad.numpy import shaping
 from funcgrad.numpy.creating import zeros
 from funcgrad.numpy.indexing import at, demanded_places, getitem, indexed
 from funcgrad.numpy.joining import concatenate, stack
-from funcgrad.numpy.meanings import MEANINGS
 from funcgrad.numpy.ordering import nonzero, searchsorted
 from funcgrad.numpy.promotion import (
     as_value,
@@ -539,6 +537,3 @@ def triu_indices_from(arr: Any, k: int = 0) -> Any:
     """
     rows, columns = shape_of(as_value(arr))
     return np.triu_indices(rows, k, columns)
-
-
-explain(globals(), MEANINGS)

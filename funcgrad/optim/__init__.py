@@ -5,9 +5,11 @@ This module is a page of names; the work is in the modules that it names.
 # ruff: noqa: F403, F405
 
 from funcgrad.base.namespaces import present
+from funcgrad.base.signatures import share
 from funcgrad.optim.clipping import *
 from funcgrad.optim.line_search import *
 from funcgrad.optim.masking import masked, multi_transform
+from funcgrad.optim.meanings import MEANINGS
 from funcgrad.optim.minimizing import minimize
 from funcgrad.optim.optimizers import *
 from funcgrad.optim.quasi_newton import lbfgs, scale_by_lbfgs
@@ -34,4 +36,5 @@ __all__ = [
     "warmup_exponential_decay_schedule", "with_extra_args_support", "yogi", "zero_nans",
 ]  # fmt: skip
 
+share(__name__, MEANINGS)
 present(__name__)

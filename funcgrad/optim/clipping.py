@@ -8,8 +8,6 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.base.pytree import tree_leaves, tree_map
-from funcgrad.base.signatures import explain
-from funcgrad.optim.meanings import MEANINGS
 from funcgrad.optim.transformation import (
     GradientTransformation,
     Params,
@@ -117,6 +115,3 @@ def zero_nans() -> GradientTransformation:
         return zeroed, ZeroNansState(found)
 
     return GradientTransformation(init, update)
-
-
-explain(globals(), MEANINGS)

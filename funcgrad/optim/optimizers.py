@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from funcgrad.base.signatures import explain
 from funcgrad.optim import scaling
-from funcgrad.optim.meanings import MEANINGS
 from funcgrad.optim.transformation import (
     GradientTransformationExtraArgs,
     Params,
@@ -385,6 +383,3 @@ def lamb(
         scaling.scale_by_trust_ratio(),
         scaling.scale_by_learning_rate(learning_rate),
     )
-
-
-explain(globals(), MEANINGS)

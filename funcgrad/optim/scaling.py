@@ -15,14 +15,12 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.base.pytree import tree_map
-from funcgrad.base.signatures import explain
 from funcgrad.dtypes import PYTHON_SCALARS
 from funcgrad.errors import ArgumentError
 from funcgrad.lax import rsqrt
 from funcgrad.numpy.promotion import to_dtype
 from funcgrad.optim.clipping import global_norm
 from funcgrad.optim.masking import masked
-from funcgrad.optim.meanings import MEANINGS
 from funcgrad.optim.transformation import (
     Array,
     GradientTransformation,
@@ -735,6 +733,3 @@ def scale_by_trust_ratio(
     return stateless(
         lambda updates, params: tree_map(scaled, updates, needed(params, "scale_by_trust_ratio"))
     )
-
-
-explain(globals(), MEANINGS)

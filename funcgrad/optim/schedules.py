@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explain
 from funcgrad.errors import ArgumentError
-from funcgrad.optim.meanings import MEANINGS
 from funcgrad.optim.transformation import Scalar, Schedule, as_float
 
 __all__ = [
@@ -379,6 +377,3 @@ def cosine_onecycle_schedule(
 def _check_steps(function: str, name: str, steps: int) -> None:
     if not steps > 0:
         raise ArgumentError(f"optim.{function}: {name} must be positive, got {steps}.")
-
-
-explain(globals(), MEANINGS)

@@ -18,12 +18,10 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad.base.pytree import tree_leaves, tree_map
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64, PYTHON_SCALARS, real_dtype
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.promotion import to_dtype
-from funcgrad.optim.meanings import MEANINGS
 
 __all__ = [
     "EmptyState", "GradientTransformation", "GradientTransformationExtraArgs", "apply_updates",
@@ -317,6 +315,3 @@ def needed(params: Params | None, name: str) -> Params:
             f"optim.{name} needs the parameters: call update(updates, state, params)."
         )
     return params
-
-
-explain(globals(), MEANINGS)

@@ -10,12 +10,14 @@ other numbers than JAX: quantiles of uniform ones, with derivatives in their par
 # ruff: noqa: F403, F405
 
 from funcgrad.base.namespaces import present
+from funcgrad.base.signatures import share
 from funcgrad.random.choices import categorical, choice, permutation
 from funcgrad.random.compound import *
 from funcgrad.random.counts import binomial, multinomial, poisson
 from funcgrad.random.distributions import *
 from funcgrad.random.keys import *
 from funcgrad.random.matrices import multivariate_normal, orthogonal
+from funcgrad.random.meanings import MEANINGS
 from funcgrad.random.uniform import bits, randint, uniform
 
 __all__ = [
@@ -28,4 +30,5 @@ __all__ = [
     "weibull_min", "wrap_key_data",
 ]  # fmt: skip
 
+share(__name__, MEANINGS)
 present(__name__)

@@ -10,7 +10,6 @@ from typing import Any
 
 from funcgrad import lax
 from funcgrad.base.annotations import ShapeLike
-from funcgrad.base.signatures import explain
 from funcgrad.errors import ShapeError
 from funcgrad.lax.operands import Array, ArrayLike
 from funcgrad.primitives import elementwise as primitive
@@ -18,7 +17,6 @@ from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import broadcast_to
 from funcgrad.random.distributions import exponential, maxwell, normal, rademacher
 from funcgrad.random.keys import canonical_shape, parts_of, refuse_sharding
-from funcgrad.random.meanings import MEANINGS
 from funcgrad.random.parameters import floating_dtype, parameter, parameter_shape
 from funcgrad.random.rejection import gamma_numbers
 from funcgrad.random.uniform import uniform
@@ -369,5 +367,3 @@ __all__ = [
     "ball", "beta", "chisquare", "dirichlet", "double_sided_maxwell", "f", "gamma",
     "generalized_normal", "loggamma", "lognormal", "t", "triangular", "wald",
 ]  # fmt: skip
-
-explain(globals(), MEANINGS)

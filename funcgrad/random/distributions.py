@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
-from funcgrad.base.signatures import explain
 from funcgrad.dtypes import INT64
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.lax.operands import Array, ArrayLike
@@ -23,7 +22,6 @@ from funcgrad.primitives.random import UINT32, erfinv_giles
 from funcgrad.primitives.shape import broadcast_to
 from funcgrad.random.generators import joined
 from funcgrad.random.keys import canonical_shape, parts_of, random_bits, refuse_sharding
-from funcgrad.random.meanings import MEANINGS
 from funcgrad.random.parameters import (
     array_of,
     floating_dtype,
@@ -374,6 +372,3 @@ def geometric(
     failures = broadcast_to(lax.log1p(lax.neg(probability)), lengths)
     trials = lax.add(lax.floor(lax.div(lax.log(u), failures)), 1.0)
     return primitive.convert(trials, wanted)
-
-
-explain(globals(), MEANINGS)

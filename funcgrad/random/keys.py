@@ -18,7 +18,6 @@ import numpy as np
 from funcgrad import lax
 from funcgrad.base.dialect import dialect
 from funcgrad.base.placement import check_placement
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, ShapeError
@@ -29,7 +28,6 @@ from funcgrad.primitives.random import UINT32, UINT64
 from funcgrad.primitives.shape import lengths_in
 from funcgrad.random.generators import GENERATORS, THREEFRY, Generator, Words, joined
 from funcgrad.random.key_arrays import KEY, KeyArray, KeyDtype, key_dtype_of, words_of_parts
-from funcgrad.random.meanings import MEANINGS
 
 __all__ = [
     "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",
@@ -359,6 +357,3 @@ def clone(key: ArrayLike) -> Array:
         np.True_
     """
     return key.each(lambda part: part) if type(key) is KeyArray else _check_words("clone", key)
-
-
-explain(globals(), MEANINGS)

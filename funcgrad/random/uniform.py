@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import INT64, UINT64
 from funcgrad.errors import ArgumentError, DtypeError
@@ -16,7 +15,6 @@ from funcgrad.primitives import elementwise as primitive
 from funcgrad.primitives.families import shape_of
 from funcgrad.primitives.shape import broadcast_to
 from funcgrad.random.keys import canonical_shape, parts_of, random_bits, refuse_sharding
-from funcgrad.random.meanings import MEANINGS
 from funcgrad.random.parameters import (
     array_of,
     floating_dtype,
@@ -211,6 +209,3 @@ def _modulo(
         offset = primitive.select.bind(is_everything, lower, offset)
     drawn = primitive.add.bind(low, primitive.convert(offset, dtype))
     return broadcast_to(drawn, shape_of(upper))
-
-
-explain(globals(), MEANINGS)

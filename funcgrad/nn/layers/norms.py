@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
 from funcgrad.lax.collectives import AxisName
 from funcgrad.nn import initializers, norms
 from funcgrad.nn.initializers import Initializer
 from funcgrad.nn.layers.base import Array, Layer, Tree, entries, typed
-from funcgrad.nn.meanings import MEANINGS
 from funcgrad.nn.norms import Bessel
 from funcgrad.numpy.promotion import normalize_axis
 
@@ -206,6 +204,3 @@ def _scale_and_bias(
 ) -> dict[str, Array]:
     wanted = {"scale": has_scale, "bias": has_bias}
     return {name: init(key, (features,), dtype) for name, init in _WHOLE.items() if wanted[name]}
-
-
-explain(globals(), MEANINGS)

@@ -8,12 +8,10 @@ from typing import Any
 
 from funcgrad import lax
 from funcgrad.base.annotations import ShapeLike
-from funcgrad.base.signatures import explain
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
 from funcgrad.nn import pooling, regularization
 from funcgrad.nn.layers.base import IN_TRAINING, Array, Layer, Tree, as_layer, function_layer
-from funcgrad.nn.meanings import MEANINGS
 from funcgrad.nn.pooling import Padding
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.shape import reshape, shape_of
@@ -144,6 +142,3 @@ def dropout(rate: float) -> Layer:
         return regularization.dropout(key, x, rate), state
 
     return Layer(init, apply)
-
-
-explain(globals(), MEANINGS)

@@ -14,7 +14,6 @@ import numpy as np
 from funcgrad import lax, random
 from funcgrad.api.staging import ShapeDtypeStruct, eval_shape
 from funcgrad.base.pytree import tree_map
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
 from funcgrad.higher_order.staging import located
@@ -22,7 +21,6 @@ from funcgrad.nn import initializers
 from funcgrad.nn.initializers import Initializer
 from funcgrad.nn.layers.base import Array, Layer, Tree, entries, typed, types_of
 from funcgrad.nn.linear import check_features
-from funcgrad.nn.meanings import MEANINGS
 from funcgrad.numpy.contracting import matmul
 from funcgrad.numpy.creating import full, zeros
 from funcgrad.numpy.joining import concatenate
@@ -310,6 +308,3 @@ def _start(cell: Layer, params: Tree, state: Tree, x: ShapeDtypeStruct) -> Any:
         return cell.apply(params, state, None, x)[0][0]
 
     return tree_map(lambda c: zeros(c.shape, c.dtype), eval_shape(carry_after, params, state, x))
-
-
-explain(globals(), MEANINGS)

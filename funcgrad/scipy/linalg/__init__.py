@@ -9,11 +9,13 @@ This module is a page of names; the work is in the modules that it names.
 
 from typing import TYPE_CHECKING
 
+from funcgrad.base.signatures import share
 from funcgrad.numpy.linalg import LinAlgError
 from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.linalg.eigen import *
 from funcgrad.scipy.linalg.factorizing import *
 from funcgrad.scipy.linalg.functions import *
+from funcgrad.scipy.linalg.meanings import MEANINGS
 from funcgrad.scipy.linalg.solving import *
 from funcgrad.scipy.linalg.spaces import *
 from funcgrad.scipy.linalg.structured import *
@@ -39,4 +41,5 @@ __all__ = [
     "svdvals", "tanhm", "tanm", "toeplitz",
 ]  # fmt: skip
 
+share(__name__, MEANINGS)
 present_results(__name__, fallback="scipy.linalg")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from funcgrad.base.defaults import only_defaults
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy import linalg
@@ -17,7 +16,6 @@ from funcgrad.primitives.matrices import adjoint, hermitian_of_lower
 from funcgrad.primitives.pencils import GeneralizedEig, TwoSidedEig
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg import operands
-from funcgrad.scipy.linalg.meanings import MEANINGS
 
 __all__ = [
     "eig", "eig_banded", "eigh", "eigh_tridiagonal", "eigvals", "eigvals_banded", "eigvalsh",
@@ -389,6 +387,3 @@ def eigvalsh_tridiagonal(
         -> array([1.38196601, 3.61803399])
     """
     return eigh_tridiagonal(d, e, True, select, select_range)
-
-
-explain(globals(), MEANINGS)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from funcgrad import lax
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import (
@@ -30,7 +29,6 @@ from funcgrad.primitives.pencils import Balance, ColumnPivots, Cossin, Ldl
 from funcgrad.primitives.schur import GeneralizedSchur, Hessenberg, Schur
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg import operands
-from funcgrad.scipy.linalg.meanings import MEANINGS
 
 __all__ = [
     "cdf2rdf", "cho_factor", "cholesky", "cossin", "hessenberg", "ldl", "lu", "lu_factor",
@@ -636,6 +634,3 @@ def matrix_balance(
         return balanced, (scales, order)
     unit = identity_like(a) * as_column(scales)
     return balanced, take_along_axis(unit, as_row(order), ndim - 1)
-
-
-explain(globals(), MEANINGS)

@@ -20,7 +20,6 @@ import funcgrad.numpy.values as fnp
 from funcgrad.api.custom import custom_jvp
 from funcgrad.api.differentiation import jvp
 from funcgrad.api.linear_calls import linear_call
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import real_dtype
 from funcgrad.errors import ArgumentError
@@ -33,7 +32,6 @@ from funcgrad.primitives.matrices import as_column, as_row, identity_like, matri
 from funcgrad.primitives.matrix_functions import Frechet, MatrixFunction, Signm, Sqrtm
 from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
-from funcgrad.scipy.linalg.meanings import MEANINGS
 from funcgrad.scipy.linalg.operands import (
     as_complex,
     check_equal_shapes,
@@ -415,6 +413,3 @@ def _slopes(w: Any, func: Callable[[Any], Any]) -> Any:
     middle = (as_row(w) + as_column(w)) * aval_of(w).dtype.type(0.5)
     _, slopes = jvp(func, (middle,), (np.ones(shape_of(middle), aval_of(w).dtype),))
     return selecting.where(inverse == 0, slopes, quotients)
-
-
-explain(globals(), MEANINGS)

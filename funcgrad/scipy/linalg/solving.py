@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.dialect import fails_as_nan
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy import (
@@ -34,7 +33,6 @@ from funcgrad.primitives.pencils import ContinuousRiccati, DiscreteRiccati, stei
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg import operands
 from funcgrad.scipy.linalg.factorizing import cho_factor
-from funcgrad.scipy.linalg.meanings import MEANINGS
 
 __all__ = [
     "cho_solve", "cho_solve_banded", "cholesky_banded", "lu_solve", "matmul_toeplitz", "solve",
@@ -580,6 +578,3 @@ def _riccati(function: str, a: Any, b: Any, q: Any, r: Any, e: Any, s: Any) -> l
     a = adjoint(linalg.solve(transposed, adjoint(a)))
     q = linalg.solve(transposed, adjoint(linalg.solve(transposed, adjoint(q))))
     return [a, b, q, r, linalg.solve(transposed, s)]
-
-
-explain(globals(), MEANINGS)

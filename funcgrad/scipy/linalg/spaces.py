@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import real_dtype
 from funcgrad.errors import ArgumentError, ShapeError
@@ -18,7 +17,6 @@ from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.pencils import NullSpace
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg import operands
-from funcgrad.scipy.linalg.meanings import MEANINGS
 from funcgrad.scipy.linalg.solving import solve
 
 __all__ = [
@@ -306,6 +304,3 @@ def inv(
     x = operands.square(a, "inv")
     unit = np.eye(shape_of(x)[-1], dtype=aval_of(x).dtype)
     return solve(x, unit, lower, assume_a=assume_a)
-
-
-explain(globals(), MEANINGS)

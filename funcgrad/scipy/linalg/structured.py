@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.imports import load
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import DtypeError, ShapeError
 from funcgrad.numpy import elementwise, joining, linalg, rearranging, selecting, shaping
@@ -15,7 +14,6 @@ from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.promotion import as_value, promote, strong
 from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
-from funcgrad.scipy.linalg.meanings import MEANINGS
 from funcgrad.scipy.linalg.operands import choice, refuse_traced, stacked
 
 __all__ = [
@@ -337,6 +335,3 @@ def _equals_transpose(a: Any, atol: float | None, rtol: float | None, conjugates
         bound = (atol or 0.0) + (rtol or 0.0) * elementwise.abs(transposed)
         found = (elementwise.abs(a - transposed) <= bound).all((-2, -1))
     return found if is_traced(found) or found.ndim else bool(found)
-
-
-explain(globals(), MEANINGS)

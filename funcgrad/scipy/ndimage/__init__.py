@@ -4,11 +4,13 @@ This package is a page of names; the work is in the modules that it names.
 """
 # ruff: noqa: F403, F405
 
+from funcgrad.base.signatures import share
 from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.ndimage.filters import *
 from funcgrad.scipy.ndimage.fourier import *
 from funcgrad.scipy.ndimage.host_functions import *
 from funcgrad.scipy.ndimage.interpolation import *
+from funcgrad.scipy.ndimage.meanings import MEANINGS
 from funcgrad.scipy.ndimage.measurements import *
 from funcgrad.scipy.ndimage.ranks import *
 from funcgrad.scipy.ndimage.splines import spline_filter, spline_filter1d
@@ -31,4 +33,5 @@ __all__ = [
     "value_indices", "variance", "vectorized_filter", "watershed_ift", "white_tophat", "zoom",
 ]  # fmt: skip
 
+share(__name__, MEANINGS)
 present_results(__name__)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
@@ -17,7 +16,6 @@ from funcgrad.numpy.reducing import safe_sqrt
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import line_axis
-from funcgrad.scipy.ndimage.meanings import MEANINGS
 from funcgrad.scipy.neighbourhoods import weighted
 
 __all__ = [
@@ -632,6 +630,3 @@ def gaussian_gradient_magnitude(
     """
     generic = generic_gradient_magnitude
     return _of_gaussians(generic, 1, input, sigma, output, mode, cval, axes, kwargs)
-
-
-explain(globals(), MEANINGS)

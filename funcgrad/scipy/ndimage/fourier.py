@@ -9,14 +9,12 @@ import numpy as np
 import scipy.ndimage
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ShapeError
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import along, floating, line_axis
 from funcgrad.scipy.ndimage.filters import cast, output_dtype
-from funcgrad.scipy.ndimage.meanings import MEANINGS
 
 __all__ = ["fourier_ellipsoid", "fourier_gaussian", "fourier_shift", "fourier_uniform"]
 
@@ -118,6 +116,3 @@ def fourier_ellipsoid(
     factor = scipy.ndimage.fourier_ellipsoid(ones, size, n, axis)
     x = x * factor.astype(np.empty(0, aval_of(x).dtype).real.dtype)
     return x if output is None else cast(x, output_dtype("fourier_ellipsoid", x, output))
-
-
-explain(globals(), MEANINGS)

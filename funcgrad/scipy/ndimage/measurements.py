@@ -8,11 +8,9 @@ import numpy as np
 
 import funcgrad.numpy.values as fnp
 from funcgrad import ops
-from funcgrad.base.signatures import explain
 from funcgrad.numpy.promotion import as_value, strong
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating
-from funcgrad.scipy.ndimage.meanings import MEANINGS
 
 __all__ = [
     "center_of_mass", "maximum", "mean", "minimum", "standard_deviation", "sum", "sum_labels",
@@ -163,6 +161,3 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     if not regions.shape:
         return tuple(centres)
     return [tuple(c[i] for c in centres) for i in range(regions.shape[0])]
-
-
-explain(globals(), MEANINGS)

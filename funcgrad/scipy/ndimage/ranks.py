@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explain, session
+from funcgrad.base.signatures import session
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value, promote, strong
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import line_axis
 from funcgrad.scipy.ndimage.filters import cast, chosen_axes, output_dtype, per_axis
-from funcgrad.scipy.ndimage.meanings import MEANINGS
 from funcgrad.scipy.neighbourhoods import extreme, neighbours, ranked
 
 __all__ = [
@@ -389,5 +388,3 @@ white_tophat = _morphology(
 black_tophat = _morphology(
     "black_tophat", "The closing without the array", lambda x, e, d: _without(e(d(x)), x)
 )
-
-explain(globals(), MEANINGS)

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.lax.loops import scan
@@ -24,7 +23,6 @@ from funcgrad.numpy.rearranging import flip
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import along, line_axis
 from funcgrad.scipy.ndimage.filters import cast, summand
-from funcgrad.scipy.ndimage.meanings import MEANINGS
 
 __all__ = ["spline_filter", "spline_filter1d"]
 
@@ -205,6 +203,3 @@ def spline_filter(
     for axis in range(len(shape_of(x))):
         x = coefficients(x, axis, order, extension)
     return cast(x, dtype)
-
-
-explain(globals(), MEANINGS)

@@ -19,8 +19,10 @@ from scipy.signal import (
     lti,
 )
 
+from funcgrad.base.signatures import share
 from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.signal.host_functions import *
+from funcgrad.scipy.signal.meanings import MEANINGS
 from funcgrad.scipy.signal.recurrences import *
 from funcgrad.scipy.signal.resampling import *
 from funcgrad.scipy.signal.responses import *
@@ -57,4 +59,5 @@ __all__ = [
     "welch", "whittaker_henderson", "wiener", "windows", "zoom_fft", "zpk2sos", "zpk2ss", "zpk2tf",
 ]  # fmt: skip
 
+share(__name__, MEANINGS)
 present_results(__name__)

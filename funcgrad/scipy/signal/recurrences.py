@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.lax.loops import scan
@@ -20,7 +19,6 @@ from funcgrad.numpy.promotion import as_value
 from funcgrad.numpy.reducing import sum as total
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import cut, floating, line_axis, odd_extended, repeated_ends
-from funcgrad.scipy.signal.meanings import MEANINGS
 
 __all__ = [
     "dlsim", "filtfilt", "lfilter", "lfilter_zi", "lfiltic", "sosfilt", "sosfilt_zi", "sosfiltfilt",
@@ -357,6 +355,3 @@ def dlsim(system: Any, u: Any, t: Any = None, x0: Any = None) -> Any:
 
     _, (outputs, states) = scan(step, state, u)
     return np.arange(shape_of(u)[0]) * float(dt), outputs, states
-
-
-explain(globals(), MEANINGS)

@@ -14,14 +14,12 @@ import scipy.signal
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import cut, floating, is_complex_value, line_axis, zeros_added
-from funcgrad.scipy.signal.meanings import MEANINGS
 from funcgrad.scipy.signal.recurrences import sosfilt, sosfiltfilt
 
 __all__ = [
@@ -472,6 +470,3 @@ def _outside(spectrum: Any, frequencies: np.ndarray, low: int, high: int, residu
     if residual == "lowpass":
         kept &= frequencies < low
     return spectrum * kept.astype(np.empty(0, aval_of(spectrum).dtype).real.dtype)
-
-
-explain(globals(), MEANINGS)

@@ -11,14 +11,12 @@ import scipy.fft
 import scipy.signal
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating, line_axis
-from funcgrad.scipy.signal.meanings import MEANINGS
 
 __all__ = [
     "czt", "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "group_delay", "lombscargle",
@@ -377,6 +375,3 @@ def vectorstrength(events: Any, period: Any) -> tuple[Any, Any]:
     phases = fnp.exp(2j * np.pi * fnp.atleast_1d(events) / fnp.expand_dims(period, -1))
     mean = fnp.mean(phases, axis=-1)
     return fnp.abs(mean), fnp.angle(mean)
-
-
-explain(globals(), MEANINGS)

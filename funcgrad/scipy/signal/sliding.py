@@ -14,7 +14,6 @@ import numpy as np
 import scipy.fft
 import scipy.signal
 
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_inexact
 from funcgrad.errors import ArgumentError, ShapeError
@@ -29,7 +28,6 @@ from funcgrad.primitives.convolution import Convolution
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import cut, floating, is_complex_value
-from funcgrad.scipy.signal.meanings import MEANINGS
 from funcgrad.scipy.signal.recurrences import lfilter
 
 __all__ = [
@@ -366,6 +364,3 @@ def _check_contained(name: str, mode: str, x: Any, y: Any) -> None:
             f"{name}: in mode 'valid' one array must be at least as long as the other along "
             f"every axis, got {aval_of(x)} and {aval_of(y)}."
         )
-
-
-explain(globals(), MEANINGS)

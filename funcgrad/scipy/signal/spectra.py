@@ -9,7 +9,6 @@ import numpy as np
 import scipy.signal
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import complex_dtype
 from funcgrad.errors import ArgumentError, ShapeError
@@ -25,7 +24,6 @@ from funcgrad.scipy.lines import (
     repeated_ends,
     zeros_added,
 )
-from funcgrad.scipy.signal.meanings import MEANINGS
 from funcgrad.scipy.signal.smoothing import detrend as _detrend
 
 __all__ = ["coherence", "csd", "istft", "periodogram", "spectrogram", "stft", "welch"]
@@ -532,6 +530,3 @@ def coherence(
     _, y_power = welch(y, *options, axis=axis)
     _, both = csd(x, y, *options, axis=axis)
     return frequencies, (fnp.square(both.real) + fnp.square(both.imag)) / x_power / y_power
-
-
-explain(globals(), MEANINGS)

@@ -3,11 +3,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from funcgrad.base.signatures import share
 from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.stats.bounded import *
 from funcgrad.scipy.stats.density import gaussian_kde
 from funcgrad.scipy.stats.discrete import *
 from funcgrad.scipy.stats.host_functions import CLASSES, HOST_NAMES, HostName
+from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.means import circmean, circstd, circvar, gmean, hmean, pmean
 from funcgrad.scipy.stats.positive import (
     chi2,
@@ -60,4 +62,5 @@ __all__ = [
 __all__ += HOST_NAMES
 __all__ += CLASSES
 
+share(__name__, MEANINGS)
 present_results(__name__, fallback="scipy.stats")

@@ -6,14 +6,12 @@ import math
 from typing import Any
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import quiet
-from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.samples import Axis, Sample
 
 
@@ -178,6 +176,3 @@ def circstd(
     if not normalize:
         out = out * ((high - low) / (2 * math.pi))
     return sample.finished(out, keepdims)
-
-
-explain(globals(), MEANINGS)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.ordering import value_if_known
@@ -17,7 +16,6 @@ from funcgrad.primitives.shape import broadcast_to, shape_of
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import quiet
-from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.positive import chi2, f_distribution
 from funcgrad.scipy.stats.results import Extended
 from funcgrad.scipy.stats.samples import Axis, Sample, check_policy
@@ -316,6 +314,3 @@ def _check_sums(f_obs: Any, f_exp: Any, axis: Axis) -> None:
             f"chisquare: the frequencies must have the sum of the expected ones, got {seen} and "
             f"{expected}; sum_check=False does without."
         )
-
-
-explain(globals(), MEANINGS)

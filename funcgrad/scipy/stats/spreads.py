@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explain
 from funcgrad.errors import ArgumentError
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats.families import quiet
-from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.samples import Axis, Sample, sorted_sample
 
 
@@ -144,6 +142,3 @@ def kstatvar(
     if keepdims:
         return out
     return fnp.reshape(out, ()) if axis is None else fnp.squeeze(out, axis)
-
-
-explain(globals(), MEANINGS)

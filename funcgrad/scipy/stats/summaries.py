@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import explain
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError
 from funcgrad.primitives import elementwise as p
@@ -21,7 +20,6 @@ from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import quiet
-from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.samples import Axis, Sample, extreme
 
 __all__ = [
@@ -279,6 +277,3 @@ def entropy(
         terms = s.rel_entr.bind(mine, theirs)
     out = sample.total(terms)
     return sample.finished(out if base is None else out / math.log(base), keepdims)
-
-
-explain(globals(), MEANINGS)

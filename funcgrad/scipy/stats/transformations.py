@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcgrad.base.signatures import explain
 from funcgrad.errors import ArgumentError
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.quotients import quotient
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import quiet
-from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.samples import Axis, Sample, check_policy
 
 
@@ -141,6 +139,3 @@ def yeojohnson_llf(
     logs = p.sign.bind(x) * f.log1p(p.absolute.bind(x))
     log_var = f.log(sample.mean(apart * apart))
     return sample.finished((exponent - 1) * sample.total(logs) - 0.5 * sample.n * log_var, keepdims)
-
-
-explain(globals(), MEANINGS)

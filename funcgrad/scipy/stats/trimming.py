@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import docstring, explain
+from funcgrad.base.signatures import docstring
 from funcgrad.errors import ArgumentError
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.stats import formulas as f
 from funcgrad.scipy.stats.families import both, quiet
-from funcgrad.scipy.stats.meanings import MEANINGS
 from funcgrad.scipy.stats.samples import Axis, Sample, extreme, sorted_sample
 
 __all__ = ["tmax", "tmean", "tmin", "trim1", "trim_mean", "trimboth", "tsem", "tstd", "tvar"]
@@ -217,6 +216,3 @@ def trim1(a: Any, proportiontocut: float, tail: str = "right", axis: Axis = 0) -
     count = int(proportiontocut * size)
     ends = (0, size - count) if tail.lower() == "right" else (count, size)
     return _between(sample, *ends)
-
-
-explain(globals(), MEANINGS)
