@@ -44,7 +44,6 @@ class Array(_Anything, metaclass=_ArrayType):
 def block_until_ready(x: Any) -> Any:
     """The argument: results are ready when a call returns.
 
-    Args: x: A pytree.
     Returns: The same pytree.
     Example: print(fg.block_until_ready(fg.jit(lambda x: x + 1)(1.0))) -> 2.0
     """
@@ -57,7 +56,6 @@ def device_put(
     """The leaves of a pytree as arrays.
 
     Args:
-        x: A pytree of arrays and numbers.
         device: ``None``, or the CPU.
         src: Likewise.
         donate: Of no effect.
@@ -76,7 +74,6 @@ def device_put(
 def device_get(x: Any) -> Any:
     """The leaves of a pytree as arrays; see `device_put`.
 
-    Args: x: A pytree of arrays and numbers.
     Returns: The pytree with an array for every leaf.
     Example: fg.device_get({"a": 1.0}) -> {'a': array(1.)}
     """

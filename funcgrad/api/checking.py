@@ -218,12 +218,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     it raises at once where values are known, and where programs are compiled, by `jit` or for a
     loop, the check itself is refused.
 
-    Args:
-        pred: A bool, which must be true.
-        msg: What is wrong otherwise, with gaps as of `str.format`.
-        *fmt_args: Arrays or numbers for the gaps, or pytrees of them.
-        debug: Whether to do nothing outside of `checkify`, as `debug_check`.
-        **fmt_kwargs: The same for gaps with names.
+    Args: debug: Whether to do nothing outside of `checkify`, as `debug_check`.
     Raises: FailedCheckError: If it does not hold, where that is known.
 
     Example:
@@ -234,12 +229,6 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """Check a condition inside of `checkify` only; elsewhere nothing happens.
-
-    Args:
-        pred: A bool, which must be true.
-        msg: What is wrong otherwise, with gaps as of `str.format`.
-        *fmt_args: Arrays or numbers for the gaps, or pytrees of them.
-        **fmt_kwargs: The same for gaps with names.
 
     Example:
         >>> fg.checkify.debug_check(1 > 2, "{} is too large", 1)

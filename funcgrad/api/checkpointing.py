@@ -64,8 +64,6 @@ def checkpoint(
             compiler may keep results of the forward pass.
         policy: Which intermediate results are saved, one of `checkpoint_policies`, or a function
             ``policy(primitive, *avals, **params) -> bool``. By default none.
-        static_argnums: Positions of arguments that are Python values, not arrays.
-        static_argnames: The same by name.
         budget: Instead of a policy: the memory in bytes, or as text such as ``"50MB"``, that value
             and gradient may take beyond the arguments. The function is cut into segments, and what
             is saved is chosen such that little work is done twice.
@@ -279,9 +277,7 @@ class Composition:
 def checkpoint_name(x: Any, name: str) -> Any:
     """The same value, under a name that policies of `checkpoint` know.
 
-    Args:
-        x: Array or pytree.
-        name: What `save_only_these_names` and its relatives call it.
+    Args: name: What `save_only_these_names` and its relatives call it.
 
     Example:
         >>> policy = fg.checkpoint_policies.save_only_these_names("hidden")
@@ -349,10 +345,7 @@ class Residuals(list[Residual]):
 def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> Residuals:
     """Residuals: the values that the forward pass of a function keeps for its backward pass.
 
-    Args:
-        f: Function of arrays or pytrees.
-        *args: Arguments, or `ShapeDtypeStruct`. All floating ones are differentiated.
-        **kwargs: Keyword arguments, likewise.
+    Args: *args: Arguments, or `ShapeDtypeStruct`. All floating ones are differentiated.
     Returns: A list of `Residual`, with the attributes ``nbytes`` and ``without_effect``.
 
     Example:
@@ -377,10 +370,7 @@ def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> Residuals:
 def print_saved_residuals(f: Function, *args: Any, **kwargs: Any) -> None:
     """Print what `saved_residuals` finds, and which checkpoints have no effect.
 
-    Args:
-        f: Function of arrays or pytrees.
-        *args: Arguments, or `ShapeDtypeStruct`.
-        **kwargs: Keyword arguments, likewise.
+    Args: *args: Arguments, or `ShapeDtypeStruct`.
     Example: fg.print_saved_residuals(lambda x: x * x, np.ones(3))
         -> f64[3]                24 B   argument `args[0]`
            1 residual, 24 B

@@ -188,7 +188,6 @@ def jit(
         fun: A pure function of arrays or pytrees.
         static_argnums: Positions of arguments that are hashable Python values; the function is
             traced again for every new value.
-        static_argnames: The same by name.
         donate_argnums: Positions of arguments whose memory the results may reuse. Such arrays
             hold arbitrary values after the call. Under a transformation, which may need them again,
             they are left alone.

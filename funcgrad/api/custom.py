@@ -295,7 +295,6 @@ class custom_vmap(CustomFunction):
 def sequential_vmap(f: Function) -> custom_vmap:
     """A function that is mapped one example after the other, in a loop.
 
-    Args: f: Function of arrays or pytrees.
     Returns: A function of the same arguments; `vmap` of it is `lax.map` of it.
 
     Example:
@@ -420,9 +419,7 @@ class _Count:
 def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, list[Any]]:
     """Make the traced values that a function closes over its arguments.
 
-    Args:
-        fun: Function of arrays or pytrees.
-        *example_args: Arguments, of the types that it will be called with.
+    Args: *example_args: Arguments, of the types that it will be called with.
     Returns: A function that takes the values after its other arguments, and the list of them.
 
     Example:

@@ -44,11 +44,7 @@ def debug_callback(callback: Function, *args: Any, ordered: bool = False, **kwar
     It runs whenever the surrounding code runs: in compiled code, in every step of a loop, once per
     example under `vmap`, in the forward pass under `grad`. What it returns is ignored.
 
-    Args:
-        callback: Gets arrays, read from traced arguments, and everything else as it is.
-        *args: Pytrees of arrays and of other objects.
-        ordered: Accepted for compatibility; callbacks always run in program order.
-        **kwargs: Likewise.
+    Args: callback: Gets arrays, read from traced arguments, and everything else as it is.
 
     Example:
         >>> seen = []
@@ -80,12 +76,8 @@ def debug_callback(callback: Function, *args: Any, ordered: bool = False, **kwar
 def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     """Print values of traced arrays: ``debug.print("loss {l:.3f} at {}", step, l=loss)``.
 
-    Args:
-        fmt: Format string, as of `str.format`. It is no f-string, which would be formatted while
+    Args: fmt: Format string, as of `str.format`. It is no f-string, which would be formatted while
             the function is traced, when there are no values.
-        *args: Pytrees of arrays and of other objects.
-        ordered: Accepted for compatibility; lines are always printed in program order.
-        **kwargs: Likewise.
     Raises: ArgumentError: If the format string and the arguments do not fit together.
 
     Example:
@@ -173,7 +165,6 @@ def pure_callback(
     one with `custom_jvp` or `custom_vjp`.
 
     Args:
-        callback: Gets arrays, returns arrays.
         result_shape_dtypes: Types of its results: a pytree of objects with ``shape`` and ``dtype``,
             such as `ShapeDtypeStruct` or arrays.
         *args: Pytrees of arrays.
@@ -181,7 +172,6 @@ def pure_callback(
             ``"expand_dims"`` calls it once, with a further leading axis on all arguments, of length
             1 where they are not mapped; ``"broadcast_all"`` with that axis at full length;
             ``"legacy_vectorized"`` with the axis on mapped arguments only.
-        **kwargs: Likewise.
     Returns: A pytree of arrays of the promised types.
 
     Raises:
@@ -213,11 +203,8 @@ def io_callback(
     Calls happen in program order; under `vmap` once per example, in order.
 
     Args:
-        callback: Gets arrays, returns arrays.
         result_shape_dtypes: Types of its results, as for `pure_callback`; ``None`` for none.
         *args: Pytrees of arrays.
-        ordered: Accepted for compatibility; callbacks always run in program order.
-        **kwargs: Likewise.
     Returns: A pytree of arrays of the promised types.
 
     Raises:

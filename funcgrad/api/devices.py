@@ -13,7 +13,6 @@ from funcgrad.errors import ArgumentError
 def devices(backend: str | None = None) -> list[Device]:
     """The one device there is: the processor.
 
-    Args: backend: ``"cpu"``, if anything.
     Raises: ArgumentError: If it is another.
     Example: fg.devices() -> [CpuDevice(id=0)]
     """
@@ -29,7 +28,6 @@ def local_devices(
 
     Args:
         process_index: Without effect.
-        backend: Without effect.
         host_id: Without effect.
     Example: fg.local_devices() -> [CpuDevice(id=0)]
     """
@@ -39,7 +37,6 @@ def local_devices(
 def device_count(backend: str | None = None) -> int:
     """How many devices there are: 1.
 
-    Args: backend: Ignored: there is one.
     Example: fg.device_count() -> 1
     """
     return len(devices(backend))
@@ -48,7 +45,6 @@ def device_count(backend: str | None = None) -> int:
 def local_device_count(backend: str | None = None) -> int:
     """How many devices there are: 1.
 
-    Args: backend: Ignored: there is one.
     Example: fg.local_device_count() -> 1
     """
     return len(devices(backend))
@@ -65,7 +61,6 @@ def default_backend() -> str:
 def process_index(backend: str | None = None) -> int:
     """The number of this process among those of a program: 0.
 
-    Args: backend: Ignored: there is one.
     Example: fg.process_index() -> 0
     """
     return 0
@@ -74,7 +69,6 @@ def process_index(backend: str | None = None) -> int:
 def process_count(backend: str | None = None) -> int:
     """How many processes a program has: 1.
 
-    Args: backend: Ignored: there is one.
     Example: fg.process_count() -> 1
     """
     return 1
@@ -83,7 +77,6 @@ def process_count(backend: str | None = None) -> int:
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of all processes of a program.
 
-    Args: backend: Ignored: there is one.
     Example: fg.process_indices() -> [0]
     """
     return [0]

@@ -57,13 +57,8 @@ def grad(
 ) -> Function:
     """The gradient of a scalar-valued function.
 
-    Args:
-        fun: Maps arrays, or pytrees of them, to a scalar; with ``has_aux`` to a pair of a scalar
+    Args: fun: Maps arrays, or pytrees of them, to a scalar; with ``has_aux`` to a pair of a scalar
             and anything. Plain NumPy and SciPy functions work.
-        argnums: Position, or positions, of the arguments to differentiate.
-        has_aux: Whether ``fun`` returns extra results, which are passed on undifferentiated.
-        holomorphic: Whether ``fun`` is complex and holomorphic.
-        allow_int: Whether integer arguments are allowed; their gradient has dtype ``float0``.
     Returns: A function of the same arguments that returns the gradient: of the structure, shapes
         and dtypes of the argument (a tuple of them if ``argnums`` is a sequence), with ``has_aux``
         paired with the extra results.
@@ -91,12 +86,7 @@ def value_and_grad(
 ) -> Function:
     """The value and the gradient of a scalar-valued function, in one evaluation.
 
-    Args:
-        fun: A function whose result is a real scalar, or ``(scalar, extra)`` with ``has_aux``.
-        argnums: Position, or positions, of the arguments to differentiate.
-        has_aux: Whether ``fun`` returns extra results, which are passed on undifferentiated.
-        holomorphic: Whether ``fun`` is complex and holomorphic.
-        allow_int: Whether integer arguments are allowed; their gradient has dtype ``float0``.
+    Args: fun: A function whose result is a real scalar, or ``(scalar, extra)`` with ``has_aux``.
     Returns: A function that returns ``(value, gradient)``; with ``has_aux``
         ``((value, extra), gradient)``.
 
@@ -348,7 +338,6 @@ def _check_scalar(value: Any, holomorphic: bool, what: str) -> Any:
 def stop_gradient(x: Any) -> Any:
     """``x`` with derivative zero.
 
-    Args: x: Array or pytree of arrays.
     Returns: The same values.
     Example: float(fg.grad(lambda x: x * fg.stop_gradient(x))(3.0)) -> 3.0
     """
@@ -358,10 +347,8 @@ def stop_gradient(x: Any) -> Any:
 def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Value of a function, and the function that pulls cotangents back through it.
 
-    Args:
-        fun: Maps arrays or pytrees to an array or a pytree.
-        *primals: The point. References among them (`new_ref`) are changed as ``fun`` changes them.
-        has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
+    Args: *primals: The point. References among them (`new_ref`) are changed as ``fun`` changes
+            them.
     Returns: ``(value, vjp_fun)``, with ``has_aux`` also ``extra``. ``vjp_fun(cotangent)`` takes a
         pytree like the value and returns a tuple with a cotangent for every primal; it may be
         called several times. It is a pytree of what it keeps, so `jit` can return it. Integer
@@ -477,11 +464,9 @@ def jvp(
     """Value and directional derivative of a function, in forward mode.
 
     Args:
-        fun: Maps arrays or pytrees to an array or a pytree.
         primals: Tuple or list of arguments.
         tangents: The direction: one tangent for every primal, of the same structure, shapes and
             dtypes (``float0`` for integers).
-        has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
     Returns: ``(value, tangent)``, with ``has_aux`` also ``extra``.
 
     Raises:
@@ -520,10 +505,7 @@ def jvp(
 def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Value of a function, and its derivative at a point as a linear function.
 
-    Args:
-        fun: Maps arrays or pytrees to an array or a pytree.
-        *primals: The point.
-        has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
+    Args: *primals: The point.
     Returns: ``(value, f_jvp)``, with ``has_aux`` also ``extra``. ``f_jvp(*tangents)`` returns the
         tangent of the value; the function itself is not evaluated again. It is a pytree, as the
         function that `vjp` returns.

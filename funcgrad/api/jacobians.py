@@ -45,13 +45,8 @@ def jacfwd(
 ) -> Function:
     """The Jacobian by forward mode: right when there are fewer inputs than outputs.
 
-    Args:
-        fun: Maps arrays or pytrees to an array or a pytree.
-        argnums: Position, or positions, of the arguments to differentiate.
-        has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
-        holomorphic: Whether ``fun`` is complex and holomorphic.
-        sparse: ``True`` for a sparse matrix, whose pattern is found from the program, and of which
-            columns that share no row are computed together. Or a pattern that is known: a
+    Args: sparse: ``True`` for a sparse matrix, whose pattern is found from the program, and of
+            which columns that share no row are computed together. Or a pattern that is known: a
             `funcgrad.sparsity.SparsityPattern` or `Coloring`; or a matrix with entries wherever
             there may be some, which is compared with the derivative in a random direction.
     Returns: A function of the same arguments. Its result has the structure of ``fun``'s result,
@@ -95,10 +90,6 @@ def jacrev(
     Args:
         fun: Maps arrays, or pytrees of them, to arrays; with ``has_aux`` to a pair of that and
             anything.
-        argnums: Position, or positions, of the arguments to differentiate.
-        has_aux: Whether ``fun`` returns extra results, which are passed on undifferentiated.
-        holomorphic: Whether ``fun`` is complex and holomorphic.
-        allow_int: Whether integer arguments are allowed; their gradient has dtype ``float0``.
         sparse: As of `jacfwd`, computed by columns, by rows, or by columns and a few dense rows,
             whatever takes the fewest products.
     Returns: A function of the same arguments that returns the Jacobian: axes of the result, then
@@ -135,9 +126,6 @@ def hessian(
     Args:
         fun: Maps arrays, or pytrees of them, to a scalar; with ``has_aux`` to a pair of that and
             anything.
-        argnums: Position, or positions, of the arguments to differentiate.
-        has_aux: Whether ``fun`` returns extra results, which are passed on undifferentiated.
-        holomorphic: Whether ``fun`` is complex and holomorphic.
         sparse: As of `jacfwd`, of which columns are computed together if symmetry tells them
             apart.
     Returns: A function of the same arguments that returns the second derivatives: axes of the

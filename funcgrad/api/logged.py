@@ -15,11 +15,7 @@ def debug_log(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> Non
 
     As `debug_print`, but the line goes to the logger ``"funcgrad.debug"``, at the level INFO.
 
-    Args:
-        fmt: Format string, as of `str.format`.
-        *args: Pytrees of arrays and of other objects.
-        ordered: Accepted for compatibility; lines are always written in program order.
-        **kwargs: Likewise.
+    Args: fmt: Format string, as of `str.format`.
     Raises: ArgumentError: If the format string and the arguments do not fit together.
 
     Example:

@@ -431,9 +431,6 @@ def jacobian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functi
     index depends on values, the pattern has room for all of them. Millions of unknowns take
     milliseconds where indices are affine: slices, pads, windows, broadcasts, reductions.
 
-    Args:
-        fun: Maps arrays or pytrees to an array or a pytree.
-        argnums: Position, or positions, of the arguments to differentiate.
     Returns: A function of the same arguments, or of `funcgrad.ShapeDtypeStruct` in their place,
         that returns a `SparsityPattern`. Rows are the elements of the result, columns those of the
         arguments, in the order of ``argnums``, leaf by leaf in row-major order.
@@ -464,9 +461,7 @@ def hessian_sparsity(fun: Function, argnums: int | Sequence[int] = 0) -> Functio
     It is the pattern of the Jacobian of the gradient, of whose entries those remain that have a
     mirror image.
 
-    Args:
-        fun: Maps arrays, or pytrees of them, to a scalar.
-        argnums: Position, or positions, of the arguments to differentiate.
+    Args: fun: Maps arrays, or pytrees of them, to a scalar.
     Returns: As of `jacobian_sparsity`.
 
     Example:

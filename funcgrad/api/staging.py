@@ -356,10 +356,7 @@ def make_jaxpr(
 ) -> Function:
     """A function that returns the typed program of ``fun`` instead of running it.
 
-    Args:
-        fun: Function of arrays or pytrees.
-        static_argnums: Positions of arguments that are Python values, not arrays.
-        return_shape: Whether to return the types of the results as well.
+    Args: return_shape: Whether to return the types of the results as well.
     Returns: A function of the same arguments (or `ShapeDtypeStruct`) that returns a `ClosedJaxpr`,
         which prints as text; with ``return_shape`` a pair with a pytree of `ShapeDtypeStruct`.
     Example: print(fg.make_jaxpr(lambda x: np.sin(x) * 2)(1.0))
@@ -416,10 +413,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
 def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
     """Shapes and dtypes of the results of a function, without computing them.
 
-    Args:
-        fun: Function of arrays or pytrees.
-        *args: Arguments: arrays or `ShapeDtypeStruct`.
-        **kwargs: Keyword arguments, likewise.
+    Args: *args: Arguments: arrays or `ShapeDtypeStruct`.
     Returns: A pytree like the result, of `ShapeDtypeStruct`.
     Example: fg.eval_shape(np.dot, np.ones((2, 3)), np.ones((3, 4)))
         -> ShapeDtypeStruct(shape=(2, 4), dtype=float64)

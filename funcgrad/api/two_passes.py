@@ -17,11 +17,7 @@ def fwd_and_bwd(
 ) -> tuple[Function, Function]:
     """Both halves of `vjp` as functions, each compiled once.
 
-    Args:
-        fun: Maps arrays or pytrees to an array or a pytree.
-        argnums: Positions of the arguments that are differentiated.
-        has_aux: Whether ``fun`` returns a pair ``(value, extra)``.
-        jitted: Whether they are compiled.
+    Args: jitted: Whether they are compiled.
     Returns: ``fwd``, which takes the arguments and returns the value, what the other one needs, and
         with ``has_aux`` the extra results; and ``bwd``, which takes that and a cotangent, and
         returns the cotangent of the argument, or a tuple of those of several.

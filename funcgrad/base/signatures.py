@@ -132,7 +132,7 @@ def share(package: str, meanings: Mapping[str, str]) -> None:
 
 
 def _shared(module: str) -> Mapping[str, str]:
-    """What the packages around a module share."""
+    """Meanings that the packages around a module share."""
     tables = [_TABLES[name] for name in _packages(module) if name in _TABLES]
     return ChainMap(*map(dict, tables)) if tables else {}
 
@@ -153,16 +153,15 @@ def write_out(value: Any) -> None:
     """
     if not isinstance(value, FunctionType | type) or not value.__module__.startswith("funcgrad"):
         return
-    if isinstance(value, FunctionType):
-        original = inspect.unwrap(value)
-        for function in dict.fromkeys((value, original)):
-            if isinstance(function, FunctionType) and function.__doc__:
-                function.__doc__ = explained(function, _shared(original.__module__))
-        return
-    methods = [getattr(member, "__func__", member) for member in vars(value).values()]
-    for each in (value, *(f for f in methods if isinstance(f, FunctionType))):
-        if each.__doc__ and _ABRIDGED.search(each.__doc__):
-            each.__doc__ = in_full(each.__doc__)
+    original = inspect.unwrap(value)
+    members = vars(value).values() if isinstance(value, type) else ()
+    methods = [getattr(member, "__func__", member) for member in members]
+    for each in dict.fromkeys((value, original)):
+        if isinstance(each, FunctionType | type) and each.__doc__:
+            each.__doc__ = explained(each, _shared(original.__module__))
+    for method in methods:
+        if isinstance(method, FunctionType) and method.__doc__:
+            method.__doc__ = explained(method, {})
 
 
 def in_full(doc: str) -> str:
@@ -187,14 +186,20 @@ def _with_imports(found: re.Match[str]) -> str:
 
 
 def explained(function: Callable[..., Any], meanings: Mapping[str, str]) -> str:
-    """The docstring of a function, with meanings of the parameters that it does not explain."""
+    """The docstring of a function, with meanings of the parameters that it does not explain.
+
+    So it is of a class that is made by an ``__init__`` of its own.
+    """
     doc = function.__doc__ or ""
     doc = in_full(doc) if _ABRIDGED.search(doc) else doc
-    if not meanings:
+    make = (
+        vars(function).get("__init__") if isinstance(function, type) else inspect.unwrap(function)
+    )
+    if not meanings or not isinstance(make, FunctionType) or "Attributes:" in doc:
         return doc
     section = _ARGUMENTS.search(doc)
     own = {name: text for _, name, text in _ARGUMENT.findall(section[2])} if section else {}
-    code: CodeType = inspect.unwrap(function).__code__
+    code: CodeType = make.__code__
     names = [n for n in parameter_names(code) if n != "self"]
     missing = [n for n in names if n not in own and n.strip("*") not in own]
     if not missing or any(n not in meanings for n in missing):

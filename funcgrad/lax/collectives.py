@@ -16,6 +16,7 @@ import numpy as np
 
 from funcgrad.base.pytree import tree_map
 from funcgrad.base.ranks import Ranks
+from funcgrad.base.signatures import share
 from funcgrad.core.avals import aval_of
 from funcgrad.core.axes import named_axis
 from funcgrad.core.primitive import Primitive
@@ -44,12 +45,8 @@ Tree = Any
 def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Tree:
     """Sum over the mapped axis.
 
-    Args:
-        x: Pytree of arrays. Bools are summed as ints. Constants give constants: ``psum(1, "i")``
+    Args: x: Pytree of arrays. Bools are summed as ints. Constants give constants: ``psum(1, "i")``
             is the length of the axis, a Python int.
-        axis_name: Name of a mapped axis, or a tuple of names.
-        axis_index_groups: Groups of lanes, as lists of their numbers, all of one length: lanes
-            meet within their group. By default all are in one.
     Returns: A pytree like ``x``, the same for all examples.
     Raises: AxisNameError: If no surrounding `vmap` has such an axis.
     Example: fg.vmap(lambda x: x / fg.lax.psum(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
@@ -121,7 +118,6 @@ def pvary(x: Tree, axis_name: AxisName) -> Tree:
     Operations that meet values of the lanes do this by themselves. What differs already stays as it
     is, and so does what is along other axes.
 
-    Args: axis_name: Name of an axis, or a tuple of names.
     Returns: A pytree like ``x``. In derivatives every copy counts, and ``x`` gets the sum.
     Raises: AxisNameError: If there is no such axis.
 
@@ -147,10 +143,7 @@ def pcast(x: Tree, axis_name: AxisName, *, to: str) -> Tree:
     * ``"reduced"``, of one that is equal in all lanes: its cotangent is unreduced, so that it is
       not summed in each backward pass, but when it is asked for.
 
-    Args:
-        x: Pytree of arrays.
-        axis_name: Name of an axis, or a tuple of names.
-        to: One of these words. How to make lanes equal is said by a collective, such as `psum`.
+    Args: to: One of these words. How to make lanes equal is said by a collective, such as `psum`.
     Returns: A pytree like ``x``.
     Raises: ArgumentError: If ``to`` is another word, or ``x`` is of a kind that cannot be taken so.
 
@@ -245,10 +238,6 @@ def all_gather(
     """The values of all examples in one array.
 
     Args:
-        x: Pytree of arrays.
-        axis_name: Name of a mapped axis, or a tuple of names.
-        axis_index_groups: Groups of lanes, as lists of their numbers, all of one length: lanes
-            meet within their group. By default all are in one.
         axis: Where the mapped axis stands in the result.
         tiled: Whether the values are joined along ``axis`` instead of stacked along a new one.
         to: Of lanes of a mesh, whether each gets an array of its own (``"varying"``), all have
@@ -300,12 +289,8 @@ def psum_scatter(
     """Sum over the mapped axis, of which every example gets its own part.
 
     Args:
-        x: Pytree of arrays.
-        axis_name: Name of a mapped axis, or a tuple of names.
         scatter_dimension: Axis of the sum that is divided among the examples. Its length is that
             of the mapped axis, or a multiple of it if ``tiled``.
-        axis_index_groups: Groups of lanes, as lists of their numbers, all of one length: lanes
-            meet within their group. By default all are in one.
         tiled: Whether the divided axis is kept, with its part, instead of dropped.
     Returns: A pytree like ``x``.
 
@@ -381,9 +366,7 @@ def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T
 def pshuffle(x: Tree, axis_name: Hashable, perm: Sequence[int]) -> Tree:
     """Permute the examples: example ``k`` gets the value of example ``perm[k]``.
 
-    Args:
-        axis_name: Name of a mapped axis.
-        perm: A permutation of the examples.
+    Args: perm: A permutation of the examples.
     Returns: A pytree like ``x``.
 
     Raises:
@@ -413,14 +396,10 @@ def all_to_all(
     """Send part ``k`` of an axis to example ``k``, and put together what arrives.
 
     Args:
-        x: Pytree of arrays.
-        axis_name: Name of a mapped axis, or a tuple of names.
         split_axis: Axis that is divided. Its length is that of the mapped axis, or a multiple of
             it if ``tiled``.
         concat_axis: Axis of the result along which parts from different examples follow one
             another.
-        axis_index_groups: Groups of lanes, as lists of their numbers, all of one length: lanes
-            meet within their group. By default all are in one.
         tiled: Whether parts keep the divided axis and are joined along an existing one.
     Returns: A pytree like ``x``.
 
@@ -461,9 +440,7 @@ def all_to_all(
 def pswapaxes(x: Tree, axis_name: Hashable, axis: int, *, axis_index_groups: Groups = None) -> Tree:
     """Exchange the mapped axis with an axis of the same length.
 
-    Args:
-        axis_name: Name of a mapped axis.
-        axis: Axis of ``x``.
+    Args: axis: Axis of ``x``.
     Returns: A pytree like ``x``.
 
     Raises:
@@ -559,3 +536,6 @@ def _normalized(axis: int, ndim: int, operation: str) -> int:
     if not -ndim <= axis < ndim:
         raise ShapeError(f"{operation}: there is no axis {axis} among {ndim}.{place()}")
     return axis % ndim
+
+
+share(__name__, {"x": "Pytree of arrays."})

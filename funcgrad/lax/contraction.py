@@ -48,13 +48,9 @@ def dot_general(
     """Sum of products over pairs of contracted axes, for every index of the batch axes.
 
     Args:
-        lhs: Array.
         rhs: Array; of two dtypes the result has the one that is complex, else the floating one,
             else the longer one, else the signed one, as in JAX. It is not promoted further.
         dimension_numbers: ``((contracted of lhs, of rhs), (batch of lhs, of rhs))``.
-        precision: Accepted for JAX's signature; products are always of full precision.
-        preferred_element_type: Dtype in which products are formed and returned.
-        out_sharding: The CPU, if anything.
 
     Returns:
         An array with the batch axes first, then the free axes of ``lhs``, then those of ``rhs``.
@@ -136,9 +132,6 @@ def dot(
         rhs: Array; of two dtypes the result has the higher, as in `dot_general`.
         dimension_numbers: As in `dot_general`; by default the last axis of ``lhs`` meets the
             first of ``rhs``.
-        precision: Accepted for JAX's signature.
-        preferred_element_type: Dtype in which products are formed and returned.
-        out_sharding: The CPU, if anything.
     Returns: The product.
     Example: print(fg.lax.dot(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]))) -> [11.]
     """
@@ -160,7 +153,6 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
     Args:
         lhs: Array of shape ``(..., m, k)``.
         rhs: Array of shape ``(..., k, n)`` with the same leading axes.
-        precision: Accepted for JAX's signature.
     Returns: An array of shape ``(..., m, n)``.
     Example: fg.lax.batch_matmul(np.ones((1, 1, 3)), np.ones((1, 3, 1))) -> array([[[3.]]])
     """
@@ -189,7 +181,6 @@ def scaled_dot(
     It has derivatives in operands and scales.
 
     Args:
-        lhs: Array.
         rhs: Another one; the dtypes of both, and of their scales, promote by
             ``preferred_element_type``, or must be equal.
         lhs_scale: Array with as many axes as ``lhs``. Its lengths divide those of ``lhs``: an
@@ -197,7 +188,6 @@ def scaled_dot(
         rhs_scale: Likewise, for ``rhs``.
         dimension_numbers: As in `dot_general`. By default the last axis of ``lhs`` is summed with
             the last but one of ``rhs``, and those before are batch axes.
-        preferred_element_type: Dtype in which products are formed and returned.
     Returns: An array as of `dot_general`.
     Raises: ShapeError: If the lengths of a scale do not divide those of its operand.
 

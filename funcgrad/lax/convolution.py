@@ -63,13 +63,10 @@ def conv_dimension_numbers(
 ) -> ConvDimensionNumbers:
     """Convert dimension numbers to positions of axes.
 
-    Args:
-        lhs_shape: Shape of ``lhs``.
-        rhs_shape: Shape of ``rhs``, of as many axes.
-        dimension_numbers: Three strings with one letter per axis: ``N`` and ``C`` are batch and
+    Args: dimension_numbers: Three strings with one letter per axis: ``N`` and ``C`` are batch and
             channels of ``lhs`` and of the result, ``O`` and ``I`` output and input channels of
-            ``rhs``, all others name axes along which windows slide. ``None`` for batch and
-            channels first, output channels first. A `ConvDimensionNumbers` is returned as it is.
+            ``rhs``, all others name axes along which windows slide. ``None`` for batch and channels
+            first, output channels first. A `ConvDimensionNumbers` is returned as it is.
     Returns: The numbers.
 
     Raises:
@@ -142,20 +139,12 @@ def conv_general_dilated(
         lhs: Array of a batch, channels and axes along which windows slide; by default in this
             order, ``(N, C, ...)``.
         rhs: The kernel, of the same dtype; by default ``(O, C / feature_group_count, ...)``.
-        window_strides: Distance of windows along every axis along which they slide.
         padding: ``"SAME"``, ``"VALID"``, ``"SAME_LOWER"`` (`padtype_to_pads`), or ``(low, high)``
             for every such axis: zeros around ``lhs``; negative ones cut.
-        lhs_dilation: Distance of neighbouring elements of ``lhs``, with zeros between; 1 by
-            default.
-        rhs_dilation: Distance of the elements that neighbouring taps of the kernel meet.
-        dimension_numbers: Which axis is what: `conv_dimension_numbers`.
         feature_group_count: Into how many groups channels are divided, those of the result too;
             each group sees its own channels only.
         batch_group_count: Into how many groups the batch is divided, and the channels of the
             result; each group of these comes from its part of the batch.
-        precision: Accepted for JAX's signature; products are always of full precision.
-        preferred_element_type: Dtype in which products are formed and returned.
-        out_sharding: The CPU, if anything.
     Returns: An array of the batch, the output channels, and one element per window. Where the
         kernel does not fit into the array there are no windows.
 
@@ -312,9 +301,6 @@ def conv_with_general_padding(
 ) -> operands.Array:
     """`conv_general_dilated` of ``(N, C, ...)`` and ``(O, C, ...)`` without groups.
 
-    Args:
-        lhs_dilation: Distance of neighbouring elements of ``lhs``.
-        rhs_dilation: Distance of the elements that neighbouring taps meet.
     Returns: An array ``(N, O, ...)``.
 
     Example:
@@ -357,11 +343,7 @@ def conv_transpose(
         strides: Distance to which neighbouring elements of ``lhs`` are spread.
         padding: ``"SAME"`` for a result ``stride`` times as long, ``"VALID"`` for all windows that
             meet an element, or ``(low, high)`` around the spread elements.
-        rhs_dilation: Distance of the elements that neighbouring taps meet.
-        dimension_numbers: Which axis is what: `conv_dimension_numbers`; by default channels last.
         transpose_kernel: Whether the kernel is reversed and its channels are exchanged.
-        precision: Accepted for JAX's signature.
-        preferred_element_type: Dtype in which products are formed and returned.
         use_consistent_padding: Whether explicit padding is that of the convolution transposed.
     Returns: The result.
 
@@ -440,10 +422,6 @@ def conv_general_dilated_patches(
 
     Args:
         lhs: Array, as in `conv_general_dilated`.
-        filter_shape: Length of windows along every axis along which they slide.
-        lhs_dilation: Distance of neighbouring elements of ``lhs``.
-        rhs_dilation: Distance of neighbouring elements of a window.
-        dimension_numbers: Which axis is what: `conv_dimension_numbers`.
         preferred_element_type: Dtype of the result.
     Returns: As `conv_general_dilated` with ``C * prod(filter_shape)`` output channels: the elements
         of the window in the first channel, in row-major order, then those in the second, ...
@@ -502,13 +480,6 @@ def conv_general_dilated_local(
         rhs: The kernels: by default ``(O, C * prod(filter_shape), ...)`` with the axes of the
             result along which windows slid, its second axis as that of the result of
             `conv_general_dilated_patches`.
-        window_strides: Distance of windows.
-        padding: As in `conv_general_dilated`.
-        filter_shape: Length of windows along every axis along which they slide.
-        lhs_dilation: Distance of neighbouring elements of ``lhs``.
-        rhs_dilation: Distance of neighbouring elements of a window.
-        dimension_numbers: Which axis is what: `conv_dimension_numbers`.
-        precision: Accepted for JAX's signature.
     Returns: As `conv_general_dilated`.
 
     Example:

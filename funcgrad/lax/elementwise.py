@@ -222,10 +222,7 @@ _float_power = _binary("pow", primitive.power, "``x ** y``.")
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Array:
     """``x * y``.
 
-    Args:
-        x: Array or scalar.
-        y: Another one, of the same dtype.
-        out_dtype: Dtype in which products are formed and returned, by default that of both.
+    Args: out_dtype: Dtype in which products are formed and returned, by default that of both.
     Example: print(fg.lax.mul(np.int8(100), np.int8(100), out_dtype=np.int32)) -> 10000
     """
     if out_dtype is not None:
@@ -248,9 +245,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
 def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The upper half of the bits of the product of integers, which has twice as many as they.
 
-    Args:
-        x: Integers.
-        y: Others of the same dtype.
+    Args: x: Integers.
     Returns: An array of that dtype.
     Example: print(fg.lax.mulhi(np.uint8(200), np.uint8(100)), 200 * 100 // 256) -> 78 78
     """
@@ -425,7 +420,6 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 def square(x: ArrayLike) -> Array:
     """``x * x``.
 
-    Args: x: An array or a number, floating.
     Example: fg.lax.square(3.0) -> 9.0
     """
     return mul(x, x)
@@ -434,7 +428,6 @@ def square(x: ArrayLike) -> Array:
 def reciprocal(x: ArrayLike) -> Array:
     """``1 / x`` of a floating or complex ``x``.
 
-    Args: x: An array or a number, floating.
     Example: fg.lax.reciprocal(4.0) -> 0.25
     """
     return integer_pow(x, -1)
@@ -481,7 +474,6 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
 
     Args:
         min: Lower limit.
-        x: Array.
         max: Upper limit; it wins where it is below ``min``.
     Returns: An array of the shape and dtype of ``x``.
     Example: print(fg.lax.clamp(0.0, np.array([-1.0, 0.5, 2.0]), 1.0)) -> [0.  0.5 1. ]
@@ -569,7 +561,6 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
 def conj(x: ArrayLike) -> Array:
     """Complex conjugate; a real argument becomes complex.
 
-    Args: x: An array or a number.
     Example: fg.lax.conj(1 + 2j) -> np.complex128(1-2j)
     """
     x = check_operand("conj", x)
@@ -597,9 +588,7 @@ def complex(x: ArrayLike, y: ArrayLike) -> Array:
 def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """``operand`` in another dtype.
 
-    Args:
-        operand: Array or scalar.
-        new_dtype: A dtype, its name, or a scalar type such as ``np.float32`` or ``float``.
+    Args: new_dtype: A dtype, its name, or a scalar type such as ``np.float32`` or ``float``.
     Returns: The converted array; the imaginary part is dropped on the way to real dtypes.
     Example: fg.lax.convert_element_type(1.5, np.int64) -> array(1)
     """
@@ -611,9 +600,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
 def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """The same bits read as another dtype.
 
-    Args:
-        operand: Array or scalar.
-        new_dtype: A dtype. A narrower one adds a last axis (low words first), a wider one takes
+    Args: new_dtype: A dtype. A narrower one adds a last axis (low words first), a wider one takes
             the last axis away.
     Returns: The bits as ``new_dtype``. They have no derivative.
     Example: print(hex(fg.lax.bitcast_convert_type(np.float32(1), np.uint32))) -> 0x3f800000

@@ -19,9 +19,7 @@ def _of_pair(name: str, operation: Elementwise, *args: ArrayLike) -> Array:
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """Derivative of `igamma` in ``a``.
 
-    Args:
-        a: Parameter, positive, floating.
-        x: Where it is evaluated, of the same dtype.
+    Args: x: Where it is evaluated, of the same dtype.
     Returns: Derivatives; they have none in ``a`` themselves.
     Example: print(fg.lax.igamma_grad_a(2.0, 1.0).round(6)) -> -0.276196
     """
@@ -31,9 +29,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     """Derivative of a gamma-distributed number in the parameter of its distribution.
 
-    Args:
-        a: Parameter, positive, floating.
-        x: The number, of the same dtype.
+    Args: x: The number, of the same dtype.
     Returns: ``dx/da`` at a fixed probability ``igamma(a, x)``.
     Example: print(fg.lax.random_gamma_grad(2.0, 1.0).round(6)) -> 0.750779
     """

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from funcgrad.base.signatures import share
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import INT64
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
@@ -287,13 +288,8 @@ def gather(
     """Windows of an array, one at each of many starts.
 
     Args:
-        operand: The array.
         start_indices: Integers; the last axis holds the elements of one start.
-        dimension_numbers: Which axes belong together.
         slice_sizes: Length of windows along every axis of the array.
-        unique_indices: The caller's promise that no element is read twice; it changes nothing.
-        indices_are_sorted: Accepted for JAX's signature.
-        mode: What becomes of windows that leave the array: `GatherScatterMode`, or a name of it.
         fill_value: What mode ``"fill"`` puts; by default nan, the least signed or largest unsigned
             integer, or True.
     Returns: An array with the axes ``offset_dims`` for windows and, in between, those of the
@@ -509,13 +505,8 @@ def scatter_sub(
     """A copy of an array with windows subtracted from it: `scatter_add` of their negatives.
 
     Args:
-        operand: The array.
-        scatter_indices: Integers; the last axis holds the elements of the start of one window.
         updates: Windows, of the dtype of the array, at all starts.
         dimension_numbers: Which axes belong together: `ScatterDimensionNumbers`.
-        indices_are_sorted: Accepted for JAX's signature.
-        unique_indices: The caller's promise that no element is written twice.
-        mode: What becomes of windows that leave the array.
     Returns: An array like ``operand``.
 
     Example:
@@ -554,14 +545,9 @@ def scatter_apply(
     """A copy of an array with a function applied to elements, as often as windows hold them.
 
     Args:
-        operand: The array.
-        scatter_indices: Integers; the last axis holds the elements of the start of one window.
         func: Function of a scalar of the dtype of the array, to one.
         dimension_numbers: Which axes belong together: `ScatterDimensionNumbers`.
         update_shape: Shape that updates would have: it gives the lengths of windows.
-        indices_are_sorted: Accepted for JAX's signature.
-        unique_indices: The caller's promise that no element is named twice.
-        mode: What becomes of windows that leave the array.
     Returns: An array like ``operand``; differentiable, unlike JAX's.
 
     Example:
@@ -640,3 +626,6 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
             f"{types}."
         )
     return Gather(places, "wrap").bind(x, *indices)
+
+
+share(__name__, {"dimension_numbers": "Which axes belong together."})

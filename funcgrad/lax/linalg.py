@@ -77,10 +77,7 @@ def _square(name: str, x: Any) -> Any:
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     """Lower triangular ``L`` with ``x = L L^H``.
 
-    Args:
-        x: Positive definite matrices, ``(..., n, n)``.
-        symmetrize_input: Whether half the sum of ``x`` and its conjugate transpose takes its place;
-            else the lower triangle alone is read.
+    Args: x: Positive definite matrices, ``(..., n, n)``.
     Returns: The factors.
     Raises: numpy.linalg.LinAlgError: If a matrix is not positive definite (JAX's are nan then).
     Example: fg.lax.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
@@ -128,8 +125,6 @@ def eig(
         compute_left_eigenvectors: Whether ``u`` with ``u^H x = w u^H`` is returned.
         compute_right_eigenvectors: Whether ``v`` with ``x v = w v`` is returned.
         enable_eigvec_derivs: Without effect: vectors always have derivatives.
-        implementation: Without effect.
-        use_magma: Without effect.
     Returns: The list of eigenvalues, left and right eigenvectors, as far as asked for.
     Example: fg.lax.linalg.eig(np.array([[2.0, 1.0], [1.0, 3.0]]))[0]
         -> array([1.38196601+0.j, 3.61803399+0.j])
@@ -156,11 +151,8 @@ def eigh(
 
     Args:
         x: Matrices, ``(..., n, n)``.
-        lower: Which triangle is read, if not both.
-        symmetrize_input: Whether half the sum of ``x`` and its conjugate transpose takes its place.
         sort_eigenvalues: Without effect: they ascend.
         subset_by_index: First and end of the eigenvalues that are returned.
-        implementation: Without effect.
     Returns: Eigenvectors (columns), and eigenvalues.
 
     Example:
@@ -229,9 +221,7 @@ def _reflections(a: Any, taus: Any) -> tuple[Any, Any]:
 def householder_product(a: Any, taus: Any) -> Any:
     """The first columns of a product of reflections ``1 - tau v v^H``.
 
-    Args:
-        a: Matrices, ``(..., m, n)``, whose columns below the diagonal are the vectors.
-        taus: Factors, ``(..., k)``, ``k <= n``.
+    Args: a: Matrices, ``(..., m, n)``, whose columns below the diagonal are the vectors.
     Returns: Matrices of the shape of ``a`` with orthonormal columns.
 
     Example:
@@ -266,7 +256,6 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 
     Args:
         a: Matrices, ``(..., m, n)``, as in `householder_product`.
-        taus: Factors, ``(..., k)``.
         c: Matrices, ``(..., m, l)``, or ``(..., l, m)`` if not ``left``.
         left: Whether the product stands on the left.
         transpose: Whether its conjugate transpose takes its place.
@@ -374,7 +363,6 @@ def qr(
         x: Matrices, ``(..., m, n)``.
         pivoting: Whether columns are exchanged, so that the diagonal of ``R`` descends.
         full_matrices: Whether ``Q`` is square. Of a tall matrix it has no derivative then.
-        use_magma: Without effect.
     Returns: ``Q``, ``R`` and, with ``pivoting``, the order.
     Example: abs(fg.lax.linalg.qr(np.array([[2.0, 1.0], [1.0, 3.0]]))[1])
         -> array([[2.23606798, 2.23606798],
@@ -427,7 +415,6 @@ def svd(
             ``x`` is.
         compute_uv: Whether vectors are returned.
         subset_by_index: First and end of the singular values that are returned.
-        algorithm: Without effect.
     Returns: The values, or a tuple of the three.
     Example: fg.lax.linalg.svd(np.array([[2.0, 1.0], [1.0, 3.0]]))[1]
         -> array([3.61803399, 1.38196601])
@@ -496,7 +483,6 @@ def triangular_solve(
         a: Triangular matrices, ``(..., m, m)``.
         b: Matrices, ``(..., m, n)`` or, if not ``left_side``, ``(..., n, m)``; or ``(..., m)``.
         left_side: On which side ``a`` stands.
-        lower: Which triangle of ``a`` is read.
         transpose_a: Whether ``a`` is transposed.
         conjugate_a: Whether it is conjugated.
         unit_diagonal: Whether its diagonal is taken to be 1 and not read.
@@ -527,9 +513,7 @@ def triangular_solve(
 def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     """The tridiagonal form of Hermitian matrices as LAPACK leaves it, without derivatives.
 
-    Args:
-        a: Matrices, ``(..., n, n)``; one triangle is read.
-        lower: Which triangle.
+    Args: a: Matrices, ``(..., n, n)``; one triangle is read.
     Returns: The form with reflections in that triangle; its diagonal; the diagonal next to it; the
         factors of the reflections.
     Example: fg.lax.linalg.tridiagonal(np.array([[2.0, 1.0], [1.0, 3.0]]))[0]

@@ -67,7 +67,6 @@ def scan(
             reference a step gets one to its element.
         length: Number of steps; needed if ``xs`` has no arrays.
         reverse: Whether to start with the last element. Results stay at the place of their element.
-        unroll: Accepted for compatibility; the compiler decides.
         _split_transpose: Accepted for JAX's signature.
         progress: Label of a bar of steps, forwards and backwards, where tqdm is installed.
     Returns: The final carry, and the stacked results.
@@ -282,7 +281,6 @@ def fori_loop(
         upper: End of the range, excluded. Both may be traced.
         body_fun: From the index and the value to the next value, of the same structure and types.
         init_val: Initial value, a pytree.
-        unroll: Accepted for compatibility; the compiler decides.
         checkpoint_every: For traced bounds, as in `while_loop`.
         max_checkpoints: For traced bounds, as in `while_loop`.
         progress: As in `scan`; for traced bounds as in `while_loop`.

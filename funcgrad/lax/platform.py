@@ -113,7 +113,6 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     Args:
         a: The least number, a scalar.
         b: What they are less than, a scalar of the same dtype.
-        shape: Static shape of the result.
     Raises: DtypeError: If the dtypes differ, or are neither of integers nor real.
 
     Example:

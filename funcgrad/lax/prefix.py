@@ -31,7 +31,6 @@ def associative_scan(
         fn: Associative and vectorised along the axis; from two pytrees like ``elems`` to one.
         elems: Pytree of arrays with equal lengths along the axis.
         reverse: Whether the fold starts at the far end.
-        axis: The axis.
     Returns: A pytree like ``elems``.
 
     Raises:

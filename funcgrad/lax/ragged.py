@@ -52,10 +52,6 @@ def ragged_dot(
         lhs: Array of shape ``(m, k)``.
         rhs: Array of shape ``(g, k, n)``, of the same dtype.
         group_sizes: ``g`` integers: how many rows each group has. Rows beyond them give zeros.
-        precision: Accepted for JAX's signature; products are always of full precision.
-        preferred_element_type: Dtype in which products are formed and returned.
-        group_offset: Must be ``None``.
-        out_sharding: The CPU, if anything.
     Returns: An array of shape ``(m, n)``.
 
     Raises:
@@ -92,15 +88,10 @@ def ragged_dot_general(
     axis: groups change nothing.
 
     Args:
-        lhs: Array.
         rhs: Array of the same dtype.
         group_sizes: Integers of shape ``(g,)``, or with the lengths of the batch axes of ``lhs``
             and of its axes of the same kind before the ragged one in front.
         ragged_dot_dimension_numbers: `RaggedDotDimensionNumbers`.
-        precision: Accepted for JAX's signature.
-        preferred_element_type: Dtype in which products are formed and returned.
-        group_offset: Must be ``None``.
-        out_sharding: The CPU, if anything.
     Returns: The products.
 
     Raises:

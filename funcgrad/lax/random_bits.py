@@ -40,11 +40,9 @@ def rng_bit_generator(
 
     Args:
         key: The state: uint64 of shape ``(2,)``, a key and a counter; or the same as four uint32.
-        shape: Shape of the result.
         dtype: uint8, uint16, uint32 or uint64.
         algorithm: ``RNG_DEFAULT`` or ``RNG_PHILOX``, whose bits are those of JAX on processors; or
             ``RNG_THREE_FRY``, likewise along one axis: several are filled in row-major order.
-        out_sharding: The CPU, if anything.
     Returns: The next state, and unsigned integers that have all values equally likely.
 
     Raises:

@@ -121,10 +121,6 @@ reduce_and = _reduction(
 def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Sum over ``axes``, which are dropped; the dtype stays.
 
-    Args:
-        operand: Array of numbers.
-        axes: The axes.
-        out_sharding: The CPU, if anything.
     Example: fg.lax.reduce_sum(np.arange(6.0).reshape(2, 3), (1,)) -> array([ 3., 12.])
     """
     check_placement("lax.reduce_sum", out_sharding=out_sharding)
@@ -134,9 +130,7 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Exclusive or of the bits of integers, or of bools, over ``axes``, which are dropped.
 
-    Args:
-        operand: Array of integers or bools.
-        axes: The axes.
+    Args: operand: Array of integers or bools.
     Example: print(fg.lax.reduce_xor(np.array([6, 3, 1]), (0,))) -> 4
     """
     x = array_operand("reduce_xor", operand)
@@ -186,9 +180,7 @@ def reduce(
     Args:
         operands: Array, or pytree of arrays of one shape, which are folded together.
         init_values: Scalar of its dtype, or pytree of them.
-        computation: Associative, from two scalars (pytrees of scalars) to one.
         dimensions: The axes, which are dropped.
-        out_sharding: The CPU, if anything.
     Returns: The folded array, or pytree of them.
 
     Raises:
@@ -406,8 +398,6 @@ def sort(
 
     Args:
         operand: Array, or a tuple of arrays of one shape that are permuted together.
-        dimension: The axis.
-        is_stable: Equal elements always keep their order; accepted for JAX's signature.
         num_keys: How many of the arrays decide, the first one first.
     Returns: The sorted array or tuple of arrays; nan comes last.
 
@@ -436,8 +426,6 @@ def sort_key_val(
     Args:
         keys: An array, which is sorted.
         values: An array of the same shape, which follows.
-        dimension: The axis that is sorted.
-        is_stable: Without effect: sorting is stable.
     Example: fg.lax.sort_key_val(np.array([3.0, 1.0]), np.array([10, 20]))
         -> (array([1., 3.]), array([20, 10]))
     """

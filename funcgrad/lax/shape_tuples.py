@@ -20,7 +20,6 @@ Lengths = tuple[int, ...]
 def conv_general_permutations(dimension_numbers: Any) -> tuple[Lengths, Lengths, Lengths]:
     """The axes of the three arrays of a convolution, in the order of ``NCHW``, ``OIHW``, ``NCHW``.
 
-    Args: dimension_numbers: Three strings, as in `conv_dimension_numbers`.
     Example: fg.lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
         -> ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
@@ -39,8 +38,6 @@ def conv_shape_tuple(
     """The shape of a convolution of ``(N, C, ...)`` with ``(O, I, ...)``.
 
     Args:
-        lhs_shape: Shape of the array.
-        rhs_shape: Shape of the kernel.
         strides: Distance of windows along every axis along which they slide.
         pads: Name of a padding, or ``(low, high)`` for each of these axes.
         batch_group_count: Into how many groups the batch is divided.
@@ -77,12 +74,7 @@ def conv_general_shape_tuple(
 ) -> Lengths:
     """The shape of a convolution whose axes are in any order.
 
-    Args:
-        lhs_shape: Shape of the array.
-        rhs_shape: Shape of the kernel.
-        window_strides: Distance of windows along every axis along which they slide.
-        padding: Name of a padding, or ``(low, high)`` for each of these axes.
-        dimension_numbers: Three strings, as in `conv_dimension_numbers`.
+    Args: padding: Name of a padding, or ``(low, high)`` for each of these axes.
 
     Example:
         >>> layout = ("NHWC", "HWIO", "NHWC")
@@ -111,11 +103,8 @@ def conv_transpose_shape_tuple(
     """The shape that `conv_transpose` gives.
 
     Args:
-        lhs_shape: Shape of the array.
-        rhs_shape: Shape of the kernel.
         window_strides: By how much elements are spread along every axis.
         padding: ``"SAME"`` or ``"VALID"``, or ``(low, high)`` around the spread elements.
-        dimension_numbers: Three strings, as in `conv_dimension_numbers`.
 
     Example:
         >>> layout = ("NHWC", "HWIO", "NHWC")
@@ -148,11 +137,7 @@ def reduce_window_shape_tuple(
 
     Args:
         operand_shape: Shape of the array.
-        window_dimensions: Lengths of windows along all axes.
-        window_strides: Distances of windows.
         padding: ``(low, high)`` for every axis.
-        base_dilation: Distance of neighbouring elements of the array, 1 by default.
-        window_dilation: Distance of neighbouring elements of windows, 1 by default.
     Raises: ArgumentError: If there is not one number for each axis, or the padding is a name.
     Example: fg.lax.reduce_window_shape_tuple((9, 6), (3, 2), (1, 2), [(1, 1), (0, 0)]) -> (9, 3)
     """

@@ -69,9 +69,7 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: Any = None) -> Array:
     """``operand`` repeated along new leading axes.
 
-    Args:
-        sizes: Lengths of the new axes.
-        out_sharding: The CPU, if anything.
+    Args: sizes: Lengths of the new axes.
     Returns: An array of shape ``(*sizes, *operand.shape)``.
     Example: fg.lax.broadcast(np.arange(2.0), (3,))
         -> array([[0., 1.],
@@ -92,12 +90,8 @@ def broadcast_in_dim(
 ) -> Array:
     """``operand`` repeated to ``shape``, its axes placed where it is said.
 
-    Args:
-        operand: Array.
-        shape: Shape of the result.
-        broadcast_dimensions: For every axis of ``operand`` its place in the result, ascending.
+    Args: broadcast_dimensions: For every axis of ``operand`` its place in the result, ascending.
             Axes of length 1 are repeated.
-        out_sharding: The CPU, if anything.
     Returns: An array of ``shape``.
     Example: print(fg.lax.broadcast_in_dim(np.array([1, 2]), (2, 3), (0,)))
         -> [[1 1 1]
@@ -124,9 +118,7 @@ def broadcast_in_dim(
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """``x`` with leading axes of length 1, so that it has ``rank`` axes.
 
-    Args:
-        x: An array or a number, floating.
-        rank: Number of axes of the result.
+    Args: rank: Number of axes of the result.
     Example: fg.lax.broadcast_to_rank(np.arange(2.0), 3).shape -> (1, 1, 2)
     """
     x = array_operand("broadcast_to_rank", x)
@@ -146,10 +138,8 @@ def reshape(
     """The elements in row-major order under another shape.
 
     Args:
-        operand: Array.
         new_sizes: The new shape.
         dimensions: Order in which the axes are read, by default the given one.
-        out_sharding: The CPU, if anything.
     Returns: An array of shape ``new_sizes``.
     Example: fg.lax.reshape(np.arange(4.0), (2, 2))
         -> array([[0., 1.],
@@ -185,7 +175,6 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 def shape_as_value(shape: Shape) -> Array:
     """A shape as an array of integers.
 
-    Args: shape: Lengths of the axes.
     Example: fg.lax.shape_as_value((2, 3)) -> array([2, 3])
     """
     return np.array(_static_shape("shape_as_value", shape), np.int64)
@@ -195,7 +184,6 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     """``operand`` with the axes ``start_dimension .. stop_dimension - 1`` merged into one.
 
     Args:
-        operand: Array.
         start_dimension: First merged axis.
         stop_dimension: End of the merged axes, by default all.
     Returns: The reshaped array.
@@ -238,9 +226,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Permuted axes: axis ``i`` of the result is axis ``permutation[i]`` of ``operand``.
 
-    Args:
-        operand: An array.
-        permutation: The axes of the operand, in the order of the result.
+    Args: permutation: The axes of the operand, in the order of the result.
     Example: fg.lax.transpose(np.arange(6.0).reshape(2, 3), (1, 0))
         -> array([[0., 3.],
                   [1., 4.],
@@ -258,7 +244,6 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """``operand`` with the elements along ``dimensions`` in opposite order.
 
-    Args: operand: An array.
     Example: fg.lax.rev(np.arange(3.0), (0,)) -> array([2., 1., 0.])
     """
     x = array_operand("rev", operand)
@@ -271,7 +256,6 @@ def pad(
     """``operand`` with elements put before, behind and between its own.
 
     Args:
-        operand: Array.
         padding_value: Scalar of its dtype.
         padding_config: ``(low, high, interior)`` for every axis; negative low and high cut.
     Returns: The padded array.
@@ -292,9 +276,7 @@ def pad(
 def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     """The operands, of one dtype, one after the other along an axis.
 
-    Args:
-        operands: At least one array.
-        dimension: The axis.
+    Args: operands: At least one array.
     Returns: The joined array.
     Example: fg.lax.concatenate([np.zeros(2), np.ones(1)], 0) -> array([0., 0., 1.])
     """
@@ -324,9 +306,7 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The slices of ``x`` along an axis, without that axis.
 
-    Args:
-        x: An array or a number.
-        axis: The new axis.
+    Args: axis: The new axis.
     Example: fg.lax.unstack(np.arange(2.0)) -> (array(0.), array(1.))
     """
     x = array_operand("unstack", x)
@@ -360,9 +340,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """``operand`` repeated ``reps[i]`` times along axis ``i``.
 
-    Args:
-        operand: An array.
-        reps: How often each axis is repeated.
+    Args: reps: How often each axis is repeated.
     Example: fg.lax.tile(np.arange(2.0), (2,)) -> array([0., 1., 0., 1.])
     """
     x = array_operand("tile", operand)
@@ -392,11 +370,7 @@ def broadcasted_iota(
 ) -> Array:
     """``0, 1, 2, ...`` along one axis, repeated along the others.
 
-    Args:
-        dtype: Integer, floating or complex dtype.
-        shape: Shape of the result.
-        dimension: The axis that is counted along.
-        out_sharding: The CPU, if anything.
+    Args: dtype: Integer, floating or complex dtype.
     Returns: An array of ``shape``.
     Example: fg.lax.broadcasted_iota(np.int64, (2, 3), 1)
         -> array([[0, 1, 2],
@@ -417,7 +391,6 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, *, sharding: An
         shape: Its shape.
         fill_value: The scalar.
         dtype: Its dtype, by default that of the scalar.
-        sharding: The CPU, if anything.
     Returns: A new array.
     Raises: ShapeError: If ``fill_value`` is no scalar.
     Example: fg.lax.full((2,), 7.0) -> array([7., 7.])
@@ -442,7 +415,6 @@ def full_like(
         fill_value: The scalar.
         dtype: Another dtype.
         shape: Another shape.
-        sharding: The CPU, if anything.
     Returns: A new array.
     Example: fg.lax.full_like(np.ones(2), 7.0) -> array([7., 7.])
     """
@@ -455,10 +427,6 @@ def full_like(
 def empty(shape: Shape, dtype: Any, *, out_sharding: Any = None) -> Array:
     """An array of zeros: a traced program has no uninitialised memory.
 
-    Args:
-        shape: Lengths of the axes.
-        dtype: Dtype of the result.
-        out_sharding: None: there is one device.
     Example: fg.lax.empty((2,), np.float64).shape -> (2,)
     """
     check_placement("lax.empty", out_sharding=out_sharding)

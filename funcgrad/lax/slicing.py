@@ -43,7 +43,6 @@ def slice(
     """``operand[start_indices[0]:limit_indices[0]:strides[0], ...]`` with static bounds.
 
     Args:
-        operand: Array.
         start_indices: First index per axis, not negative.
         limit_indices: End per axis, at most its length.
         strides: Step per axis, by default 1.
@@ -68,11 +67,9 @@ def slice_in_dim(
     """`slice` along one axis, where negative and missing bounds mean what they do in Python.
 
     Args:
-        operand: Array.
         start_index: First index, by default 0.
         limit_index: End, by default the length.
         stride: Positive step.
-        axis: The axis.
     Returns: The elements inside the bounds.
     Example: print(fg.lax.slice_in_dim(np.arange(6), 1, -1, stride=2)) -> [1 3]
     """
@@ -162,9 +159,7 @@ def dynamic_slice_in_dim(
 ) -> Array:
     """`dynamic_slice` along one axis.
 
-    Args:
-        slice_size: Length of the window.
-        allow_negative_indices: Whether a negative start counts from the end.
+    Args: slice_size: Length of the window.
     Returns: The window.
     Example: fg.lax.dynamic_slice_in_dim(np.arange(5.0), 1, 3) -> array([1., 2., 3.])
     """
@@ -185,7 +180,6 @@ def dynamic_index_in_dim(
 ) -> Array:
     """The slice at one index, which may be traced, along an axis.
 
-    Args: allow_negative_indices: Whether a negative index counts from the end.
     Returns: The slice.
     Example: fg.lax.dynamic_index_in_dim(np.arange(6.0).reshape(2, 3), 1, 0)
         -> array([[3., 4., 5.]])
@@ -204,7 +198,6 @@ def dynamic_update_slice(
 ) -> Array:
     """``operand`` with the window at a start that may be traced replaced.
 
-    Args: update: The new window, of the same dtype and number of axes.
     Returns: An array like ``operand``.
     Example: print(fg.lax.dynamic_update_slice(np.zeros(4), np.ones(2), (1,))) -> [0. 1. 1. 0.]
     """
@@ -223,9 +216,6 @@ def dynamic_update_slice_in_dim(
 ) -> Array:
     """`dynamic_update_slice` along one axis.
 
-    Args:
-        update: The new window.
-        allow_negative_indices: Whether a negative start counts from the end.
     Returns: An array like ``operand``.
     Example: fg.lax.dynamic_update_slice_in_dim(np.zeros(4), np.ones(2), 1, 0)
         -> array([0., 1., 1., 0.])
@@ -245,9 +235,7 @@ def dynamic_update_index_in_dim(
 ) -> Array:
     """``operand`` with the slice at one index, which may be traced, replaced.
 
-    Args:
-        update: The new slice, with the axis (of length 1) or without it.
-        allow_negative_indices: Whether a negative index counts from the end.
+    Args: update: The new slice, with the axis (of length 1) or without it.
     Returns: An array like ``operand``.
     Example: fg.lax.dynamic_update_index_in_dim(np.zeros(3), 7.0, 1, 0) -> array([0., 7., 0.])
     """

@@ -45,7 +45,6 @@ def padtype_to_pads(
     Args:
         in_shape: Lengths of the axes.
         window_shape: Lengths of the windows, dilation included.
-        window_strides: Distances of windows.
         padding: ``"VALID"`` for none; ``"SAME"`` for so much that there is one window for every
             ``stride`` elements, the larger part behind; ``"SAME_LOWER"`` likewise, the larger part
             in front.
@@ -152,13 +151,8 @@ def reduce_window(
         init_value: Scalar that the fold of every window starts with, and that stands beyond the
             ends of the array and in the holes of ``base_dilation``. Of integers and bools, an
             infinite one is the extreme value of their dtype.
-        computation: Associative, from two scalars (pytrees of scalars) to one.
-        window_dimensions: Length of the windows along every axis.
-        window_strides: Distance of windows; 1 by default.
         padding: ``"SAME"``, ``"VALID"``, ``"SAME_LOWER"``, or ``(low, high)`` for every axis;
             negative ones cut.
-        base_dilation: Distance of neighbouring elements of the operand; 1 by default.
-        window_dilation: Distance of neighbouring elements of a window; 1 by default.
     Returns: An array with one element for every window.
 
     Raises:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from funcgrad.base.signatures import share
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.errors import ShapeError
@@ -157,9 +158,7 @@ def tanh(x: ArrayLike) -> Array:
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """``x`` where positive, else ``alpha (exp(x) - 1)``.
 
-    Args:
-        x: Array of real numbers.
-        alpha: Minus the limit for very negative ``x``.
+    Args: x: Array of real numbers.
     Returns: An array of the shape of ``x``.
     Example: fg.nn.elu(np.array([-2.0, 0.5])) -> array([-0.86466472,  0.5       ])
     """
@@ -178,9 +177,7 @@ def _split(x: Array) -> tuple[Array, Array]:
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """``x`` where positive, else ``alpha (exp(x / alpha) - 1)``: smooth for every ``alpha``.
 
-    Args:
-        x: Array of real numbers.
-        alpha: Minus the limit for very negative ``x``.
+    Args: x: Array of real numbers.
     Returns: An array of the shape of ``x``.
     Example: fg.nn.celu(np.array([-2.0, 0.5])) -> array([-0.86466472,  0.5       ])
     """
@@ -317,3 +314,6 @@ def _part(x: Array, axis: int, start: int, limit: int) -> Array:
     starts = tuple(start if i == axis else 0 for i in range(len(shape)))
     limits = tuple(limit if i == axis else n for i, n in enumerate(shape))
     return Slice(starts, limits, (1,) * len(shape)).bind(x)
+
+
+share(__name__, {"x": "An array or a number, floating. The function is taken of each element."})

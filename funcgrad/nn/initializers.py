@@ -42,7 +42,6 @@ _TRUNCATED_STD = 0.87962566103423978
 def zeros(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """An array of zeros; the key is not used.
 
-    Args: dtype: Dtype of the result.
     Example: fg.nn.initializers.zeros(fg.random.key(0), (2,)) -> array([0., 0.])
     """
     check_placement("nn.initializers.zeros", out_sharding=out_sharding)
@@ -52,7 +51,6 @@ def zeros(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any
 def ones(key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """An array of ones; the key is not used.
 
-    Args: dtype: Dtype of the result.
     Example: fg.nn.initializers.ones(fg.random.key(0), (2,)) -> array([1., 1.])
     """
     check_placement("nn.initializers.ones", out_sharding=out_sharding)
@@ -107,9 +105,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Normal numbers of mean 0.
 
-    Args:
-        stddev: Standard deviation.
-        dtype: Dtype of the weights unless the initializer is given one; by default float64.
+    Args: dtype: Dtype of the weights unless the initializer is given one; by default float64.
     Returns: An initializer.
     Example: fg.nn.initializers.normal()(fg.random.key(0), (3, 2))
         -> array([[-0.00205842, -0.00784766],

@@ -119,12 +119,10 @@ def conv(
             several batch axes in front, or none.
         kernel: Array (..., inputs / groups, outputs).
         bias: Vector (outputs,).
-        strides: Distance of windows, one number for all axes or one for each.
         padding: ``"SAME"``, ``"VALID"``, ``"SAME_LOWER"``, ``"CAUSAL"`` (one axis: nothing sees
             what comes later), an integer, or one integer or pair (low, high) for every axis.
             ``"CIRCULAR"`` and ``"REFLECT"``, flax's words, are modes of padding by which there are
             as many windows as elements with strides of 1.
-        dilation: Distance of the elements that neighbouring taps of the kernel meet.
         groups: Into how many groups the features are divided; outputs see those of their group.
         padding_mode: What is beyond the ends: ``"zeros"``, or as in PyTorch ``"circular"`` (the
             other end), ``"reflect"`` (the elements before the last, in reverse) or ``"replicate"``
@@ -204,7 +202,6 @@ def conv_transpose(
         padding: ``"SAME"`` for a result ``strides`` times as long, ``"VALID"`` for all windows
             that meet an element, or what is around the spread elements, as in `conv`. PyTorch's
             padding ``p`` is ``dilation * (length - 1) - p`` here.
-        dilation: Distance of the elements that neighbouring taps of the kernel meet.
     Returns: An array (batch, ..., outputs).
 
     Raises:

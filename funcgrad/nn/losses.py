@@ -132,7 +132,6 @@ def cosine_similarity(
         predictions: Array of vectors.
         targets: Array of vectors that broadcasts to the shape of the predictions.
         epsilon: Lengths below it count as this one; a vector of zeros has similarity 0 to all.
-        axis: The axis of the vectors.
     Returns: One number for every pair of vectors.
     Raises: ShapeError: If the targets do not broadcast to the predictions.
 
@@ -153,7 +152,6 @@ def cosine_distance(
         predictions: Array of vectors.
         targets: Array of vectors that broadcasts to the shape of the predictions.
         epsilon: Lengths below it count as this one.
-        axis: The axis of the vectors.
     Returns: One loss for every pair of vectors.
     Raises: ShapeError: If the targets do not broadcast to the predictions.
     Example: fg.nn.losses.cosine_distance(np.array([0.5, 2.0]), np.array([1.0, 1.0]))
@@ -195,9 +193,8 @@ def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
 
     ``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``.
 
-    Args:
-        logits: Array of real numbers.
-        labels: Probabilities, such as 0 and 1 or bools, that broadcast to the shape of the logits.
+    Args: labels: Probabilities, such as 0 and 1 or bools, that broadcast to the shape of the
+            logits.
     Returns: One loss for every logit: for several labels per example, sum or average over them.
     Raises: ShapeError: If the labels do not broadcast to the logits.
 
@@ -227,12 +224,8 @@ def softmax_cross_entropy(
 
     ``-sum(labels * log_softmax(logits))``.
 
-    Args:
-        logits: Array of real numbers.
-        labels: Probabilities that broadcast to the shape of the logits: rows of `nn.one_hot`,
+    Args: labels: Probabilities that broadcast to the shape of the logits: rows of `nn.one_hot`,
             those of another model, or `smooth_labels`.
-        axis: The axis or axes of the classes.
-        where: Bools that broadcast with ``logits``: which classes take part.
     Returns: One loss for every example: the shape of the logits without ``axis``.
     Raises: ShapeError: If the labels do not broadcast to the logits.
 
@@ -256,9 +249,7 @@ def softmax_cross_entropy_with_integer_labels(
     ``-log_softmax(logits)[labels]``, without the other logarithms.
 
     Args:
-        logits: Array of real numbers.
         labels: Integers, the classes: the shape of the logits without ``axis``.
-        axis: The axis of the classes.
         where: Bools that broadcast with ``logits``: which classes take part. The class of a label
             must be among them.
     Returns: One loss for every label; nan for a traced label without a class.
@@ -329,11 +320,7 @@ def kl_divergence(
     ``sum(targets * (log(targets) - log_predictions))``: how many nats an observation that follows
     the targets tells against the predictions.
 
-    Args:
-        log_predictions: Logarithms of the predicted probabilities, such as `nn.log_softmax`.
-        targets: Probabilities that broadcast to the shape of the predictions.
-        axis: The axis or axes of the classes.
-        where: Bools that broadcast with ``log_predictions``: which classes take part.
+    Args: targets: Probabilities that broadcast to the shape of the predictions.
 
     Returns:
         One loss for every example: the shape of the predictions without ``axis``. A target of 0
@@ -356,11 +343,7 @@ def kl_divergence_with_log_targets(
 ) -> Array:
     """`kl_divergence` of logarithms: accurate where the targets are very small.
 
-    Args:
-        log_predictions: Logarithms of the predicted probabilities.
-        log_targets: Logarithms of the true probabilities; they broadcast to the predictions.
-        axis: The axis or axes of the classes.
-        where: Bools that broadcast with ``log_predictions``: which classes take part.
+    Args: log_targets: Logarithms of the true probabilities; they broadcast to the predictions.
     Returns: One loss for every example: the shape of the predictions without ``axis``.
     Raises: ShapeError: If the targets do not broadcast to the predictions.
     Example: fg.nn.losses.kl_divergence_with_log_targets(np.log([0.5, 0.5]), np.log([0.25, 0.75]))

@@ -34,7 +34,6 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     """``exp(x) / sum(exp(x))`` along an axis: positive numbers of sum 1.
 
     Args:
-        x: Array of real numbers.
         axis: The axis, a tuple of them, or ``None`` for all.
         where: Bools that broadcast with ``x``: which elements take part; the others give 0.
     Returns: An array of the shape of ``x``.
@@ -49,7 +48,6 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     """``x - log(sum(exp(x)))`` along an axis: the logarithm of `softmax`.
 
     Args:
-        x: Array of real numbers.
         axis: The axis, a tuple of them, or ``None`` for all.
         where: Bools that broadcast with ``x``: which elements take part; the others give -inf.
     Returns: An array of the shape of ``x``, accurate where `softmax` is small.
@@ -63,11 +61,7 @@ def logmeanexp(
 ) -> Array:
     """``log(mean(exp(x)))`` without overflow.
 
-    Args:
-        x: Array of real numbers.
-        axis: The axis or axes of the mean, by default all.
-        where: Bools that broadcast with ``x``: which elements take part.
-        keepdims: Whether the axes stay, with length 1.
+    Args: keepdims: Whether the axes stay, with length 1.
     Returns: The logarithm of the mean.
     Example: print(fg.nn.logmeanexp(np.array([1000.0, 1000.0]))) -> 1000.0
     """
@@ -104,12 +98,8 @@ def standardize(
     """``(x - mean) / sqrt(variance + epsilon)`` along an axis.
 
     Args:
-        x: Array of real numbers.
-        axis: The axis or axes over which mean and variance are taken.
         mean: The mean, if known; it broadcasts with ``x``.
         variance: The variance, if known; it broadcasts with ``x``.
-        epsilon: Added to the variance.
-        where: Bools that broadcast with ``x``: which elements enter mean and variance.
         algorithm: ``"stable"`` or ``"fast"``, which are the same here.
 
     Returns:

@@ -38,11 +38,8 @@ def layer_norm(
     """``(x - mean) / sqrt(variance + epsilon) * scale + bias`` of every row.
 
     Args:
-        x: Array of real numbers.
         scale: Array of the lengths of ``axis``.
         bias: Array of the lengths of ``axis``.
-        axis: The axis or axes over which mean and (biased) variance are taken.
-        epsilon: Added to the variance.
     Returns: An array of the shape of ``x``.
     Raises: ShapeError: If scale or bias do not have the lengths of the axes.
 
@@ -71,11 +68,7 @@ def rms_norm(
 ) -> Array:
     """``x / sqrt(mean(x**2) + epsilon) * scale`` of every row: `layer_norm` without the mean.
 
-    Args:
-        x: Array of real numbers.
-        scale: Array of the lengths of ``axis``.
-        axis: The axis or axes over which the mean is taken.
-        epsilon: Added to the mean of squares.
+    Args: scale: Array of the lengths of ``axis``.
     Returns: An array of the shape of ``x``.
     Raises: ShapeError: If the scale does not have the lengths of the axes.
 
@@ -111,7 +104,6 @@ def group_norm(
             as many as features every feature by itself.
         scale: Vector (features,).
         bias: Vector (features,).
-        epsilon: Added to the variance.
     Returns: An array of the shape of ``x``.
     Raises: ShapeError: If the groups do not divide the features, or ``x`` has less than two axes.
 
@@ -178,10 +170,7 @@ def batch_norm(
         scale: Vector (features,).
         bias: Vector (features,).
         train: Whether the statistics are those of the batch.
-        momentum: Weight of the old running statistics; PyTorch's ``momentum`` is one minus this.
-        epsilon: Added to the variance.
         bessel: ``"never"``, ``"running"`` or ``"always"``.
-        axis: The axis of the features.
         axis_name: Name of an axis of a surrounding `vmap`, or of processes, or a tuple of names:
             in training the batch is then that of all examples along it, each of which has a part.
     Returns: The normalised array, and the pair of running mean and variance, of the dtypes that

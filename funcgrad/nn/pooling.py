@@ -65,8 +65,6 @@ def max_pool(
     """The largest element of every window.
 
     Args:
-        inputs: Array (batch, ..., features) whose axes in between are those of the window.
-        window_shape: Length of the window along every axis; an integer for windows of one axis.
         strides: Distance of windows, by default 1, as in flax. PyTorch's default is the length of
             the window.
         padding: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, an integer, or one integer or pair for
@@ -95,11 +93,7 @@ def min_pool(
 ) -> Array:
     """The smallest element of every window; arguments and result are as in `max_pool`.
 
-    Args:
-        inputs: Images, channels last.
-        window_shape: Lengths of the window.
-        strides: Steps of the window.
-        padding: As `max_pool`.
+    Args: padding: As `max_pool`.
     Example: fg.nn.min_pool(np.arange(4.0).reshape(1, 4, 1), (2,), (2,))
         -> array([[[0.],
                    [2.]]])
@@ -138,9 +132,6 @@ def avg_pool(
     """The mean element of every window.
 
     Args:
-        inputs: Array (batch, ..., features) whose axes in between are those of the window.
-        window_shape: Length of the window along every axis; an integer for windows of one axis.
-        strides: Distance of windows, by default 1, as in flax.
         padding: As in `max_pool`; zeros are beyond the ends.
         count_include_pad: Whether these zeros are counted, as in flax and PyTorch.
     Returns: An array (batch, ..., features) with one element for every window.

@@ -25,7 +25,6 @@ def dropout(key: ArrayLike, x: ArrayLike, rate: ArrayLike) -> Array:
 
     Args:
         key: A random key; the same key drops the same elements.
-        x: Array of real numbers.
         rate: Probability, 0 to 1. It may be traced, such as a schedule's.
     Returns: An array of the type of ``x``, whose expected value is ``x``; zeros for a rate of 1.
     Raises: ArgumentError: If the rate is no probability.

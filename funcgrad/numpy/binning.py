@@ -114,7 +114,6 @@ def bincount(
         weights: What to add up instead of ones; differentiable.
         minlength: Least length of the result.
         length: Length of the result, for any values: those beyond it are dropped.
-        out_sharding: The CPU, if anything.
     Example: fg.numpy.bincount(np.array([0, 1, 1, 3])) -> array([1, 2, 0, 1])
     """
     check_placement("bincount", out_sharding=out_sharding)
@@ -152,7 +151,6 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
     As `numpy.histogram_bin_edges`, for a number of bins or edges.
 
-    Args: range: Smallest and largest value that are counted.
     Example: fg.numpy.histogram_bin_edges(np.array([0.0, 1.0]), bins=4)
         -> array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
@@ -189,9 +187,7 @@ def histogram(
 
     As `numpy.histogram`, for a known number of bins or edges.
 
-    Args:
-        range: Smallest and largest value that are counted.
-        density: Whether counts are divided so that the integral is 1.
+    Args: density: Whether counts are divided so that the integral is 1.
     Example: fg.numpy.histogram(np.array([0.1, 0.2, 0.9]), bins=2, range=(0.0, 1.0))
         -> (array([2, 1]), array([0. , 0.5, 1. ]))
     """

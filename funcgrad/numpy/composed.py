@@ -45,10 +45,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     Where there are more ``decimals`` than the dtype has digits, ``x`` is its own rounding (NumPy's
     intermediate product overflows to nan).
 
-    Args:
-        a: Array, number or traced value.
-        decimals: Number of decimals to round to; negative ones count before the point.
-        out: ``None``; results are new arrays.
+    Args: decimals: Number of decimals to round to; negative ones count before the point.
     Example: fg.numpy.round(np.array([-1.5, 0.5, 2.5])) -> array([-2.,  0.,  2.])
     """
     refuse_out(out, "round")
@@ -184,9 +181,7 @@ def logspace(
 
     As `numpy.logspace`; bounds and bases may be traced.
 
-    Args:
-        base: Base of the powers.
-        axis: The axis, counted from the end if negative.
+    Args: base: Base of the powers.
     Example: fg.numpy.logspace(0.0, 2.0, 3) -> array([  1.,  10., 100.])
     """
     values = [promotion.as_value(v, "logspace") for v in (start, stop, base)]
@@ -206,7 +201,6 @@ def geomspace(
 
     As `numpy.geomspace`: bounds of one sign, or complex ones; they may be traced.
 
-    Args: axis: The axis, counted from the end if negative.
     Example: fg.numpy.geomspace(1.0, 8.0, 4) -> array([1., 2., 4., 8.])
     """
     bounds = [promotion.as_value(v, "geomspace") for v in (start, stop)]

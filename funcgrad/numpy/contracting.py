@@ -297,7 +297,6 @@ def vecdot(
 
     As `numpy.vecdot`: products of stacks of vectors, those of ``x1`` conjugated.
 
-    Args: axis: The axis, counted from the end if negative.
     Example: fg.numpy.vecdot(np.array([1.0, 2.0]), np.array([3.0, 4.0])) -> np.float64(11.0)
     """
     refuse_out(out, "vecdot")
@@ -447,8 +446,6 @@ def cross(
     As `numpy.cross`, for vectors of three components or two; a missing third one is 0.
 
     Args:
-        a: Array, number or traced value.
-        b: Second operand: array, number or traced value.
         axisa: The axis of the vectors of ``a``.
         axisb: The axis of the vectors of ``b``.
         axisc: The axis of the vectors of the result.
@@ -592,17 +589,10 @@ def einsum(
     As `numpy.einsum`, in both of its spellings.
 
     Args:
-        subscripts: Labels such as ``"ij,jk->ik"``; or the first operand of the interleaved form.
-        operands: Arrays.
-        out: Not supported.
         optimize: Order of the products of more than two operands: ``True`` or "greedy",
             "optimal", ``False`` (from left to right), or a path of `numpy.einsum_path`.
-        dtype: Dtype in which to compute.
         casting: How much the conversion of operands to ``dtype`` may lose.
-        order: Memory layout, which results do not have here.
-        precision: Accepted for JAX's signature; products are always of full precision.
         preferred_element_type: JAX's name of ``dtype``, to which operands are always converted.
-        out_sharding: The CPU, if anything.
     Returns: The sum of products.
     Raises: ShapeError: If labels do not fit the operands.
     Example: print(fg.numpy.einsum("ij,j->i", np.eye(2), np.array([3.0, 4.0]))) -> [3. 4.]
@@ -641,8 +631,6 @@ def einsum_path(
     As `numpy.einsum_path`.
 
     Args:
-        subscripts: Labels such as ``"ij,jk->ik"``; or the first operand of the interleaved form.
-        operands: Arrays.
         optimize: How to look for it, as in `einsum`.
         einsum_call: Whether the result is for NumPy's own use.
     Returns: The path, and a text that describes it.

@@ -248,9 +248,7 @@ def linspace(
 
     As `numpy.linspace`; the bounds may be traced.
 
-    Args:
-        retstep: Whether to return the step, too.
-        axis: The axis, counted from the end if negative.
+    Args: retstep: Whether to return the step, too.
     Example: fg.numpy.linspace(0.0, 1.0, 5) -> array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     check_placement("linspace", device=device)
@@ -287,7 +285,6 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: 
 
     As `numpy.eye`; ``k`` may be traced.
 
-    Args: M: Number of points; of matrices, of columns.
     Example: fg.numpy.eye(3)
         -> array([[1., 0., 0.],
                   [0., 1., 0.],
@@ -319,7 +316,6 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
 
     As `numpy.tri`; ``k`` may be traced.
 
-    Args: M: Number of points; of matrices, of columns.
     Example: fg.numpy.tri(3)
         -> array([[1., 0., 0.],
                   [1., 1., 0.],

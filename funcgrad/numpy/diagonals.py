@@ -38,7 +38,6 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
     Their length depends on ``offset``, which must be known.
 
-    Args: offset: Which diagonal: above the main one if positive, below it if negative.
     Example: fg.numpy.diagonal(np.array([[1.0, 2.0], [3.0, 4.0]])) -> array([1., 4.])
     """
     x, offset = strong(as_value(a, "diagonal")), offset.__index__()
@@ -103,7 +102,6 @@ def trace(
 
     As `numpy.trace`; ``offset`` may be traced.
 
-    Args: offset: Which diagonal: above the main one if positive, below it if negative.
     Example: fg.numpy.trace(np.array([[1.0, 2.0], [3.0, 4.0]])) -> np.float64(5.0)
     """
     refuse_out(out, "trace")

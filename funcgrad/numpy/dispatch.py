@@ -747,6 +747,8 @@ def install(
     same = (*_SAME_AS_FUNCTION, *_METHODS_OF_OBJECTS)
     by_name = {name: _functions[getattr(np, name)] for name in same}
     for name, member in (_SPECIAL | by_name | _METHODS).items():
+        if isinstance(member, property):
+            member = property(member.fget)  # its docstring is written out by now
         setattr(Tracer, name, _in_bits_of_dialect(member) if name in _THAT_WIDEN else member)
     binary = (*_ARITHMETIC, *_COMPARISONS, *(f"r{name}" for name in _ARITHMETIC))
     operators = [*(f"__{name}__" for name in binary), *(n for n in _SPECIAL if n not in _SEQUENCES)]

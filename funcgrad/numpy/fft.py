@@ -43,9 +43,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
 
     As `numpy.fft.fftfreq`; the spacing may be traced.
 
-    Args:
-        n: Length of the transform.
-        dtype: Of the result, float64 by default.
+    Args: n: Length of the transform.
     Example: fg.numpy.fft.fftfreq(4, 0.5) -> array([ 0. ,  0.5, -1. , -0.5])
     """
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
@@ -56,9 +54,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 
     As `numpy.fft.rfftfreq`; the spacing may be traced.
 
-    Args:
-        n: Length of the transform.
-        dtype: Of the result, float64 by default.
+    Args: n: Length of the transform.
     Example: fg.numpy.fft.rfftfreq(4, 0.5) -> array([0. , 0.5, 1. ])
     """
     return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
@@ -348,9 +344,6 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: N
 def fftshift(x: Any, axes: Any = None) -> Any:
     """A transform with the zero frequency in the middle, as `numpy.fft.fftshift`.
 
-    Args:
-        x: Array.
-        axes: The transformed axes; by default the last two, or all.
     Example: fg.numpy.fft.fftshift(np.array([1.0, 2.0, 3.0, 4.0])) -> array([3., 4., 1., 2.])
     """
     return _rolled(x, axes, 1, "fftshift")
@@ -359,9 +352,6 @@ def fftshift(x: Any, axes: Any = None) -> Any:
 def ifftshift(x: Any, axes: Any = None) -> Any:
     """Inverse of `fftshift`, as `numpy.fft.ifftshift`.
 
-    Args:
-        x: Array.
-        axes: The transformed axes; by default the last two, or all.
     Example: fg.numpy.fft.ifftshift(np.array([1.0, 2.0, 3.0, 4.0])) -> array([3., 4., 1., 2.])
     """
     return _rolled(x, axes, -1, "ifftshift")

@@ -76,9 +76,7 @@ def ndim(a: Any) -> int:
 def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
     """The number of elements, or the length of one axis, or the product of those of several.
 
-    Args:
-        a: Array, number or traced value.
-        axis: The axis, counted from the end if negative; by default all of them, or the flattened
+    Args: axis: The axis, counted from the end if negative; by default all of them, or the flattened
             array.
     Example: fg.numpy.size(np.array([[1.0, 2.0], [3.0, 4.0]])) -> 4
     """
@@ -95,7 +93,6 @@ def isscalar(element: Any) -> bool:
 
     As `numpy.isscalar`; a traced value counts as an array.
 
-    Args: element: Object, or values that are looked up.
     Example: fg.numpy.isscalar(3.0) -> True
     """
     return not isinstance(element, Tracer) and np.isscalar(element)
@@ -151,7 +148,6 @@ def copy(a: Any, order: str = "K") -> Any:
 
     As `numpy.copy`; traced arrays are immutable and need none.
 
-    Args: order: Without effect on values: the order in memory.
     Example: fg.numpy.copy([1.0, 2.0]) -> array([1., 2.])
     """
     return creating.array(a)
@@ -210,9 +206,7 @@ def iscomplex(x: Any) -> Any:
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """``|a - b| <= atol + rtol |b|``, as `numpy.isclose`; infinities are close to themselves.
 
-    Args:
-        rtol: Allowed difference, relative to ``b``.
-        atol: Allowed difference.
+    Args: rtol: Allowed difference, relative to ``b``.
     Example: fg.numpy.isclose(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9]))
         -> array([ True,  True])
     """
@@ -233,9 +227,7 @@ def _all(x: Any) -> Any:
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close, as `isclose` says.
 
-    Args:
-        rtol: Allowed difference, relative to ``b``.
-        atol: Allowed difference.
+    Args: rtol: Allowed difference, relative to ``b``.
     Example: fg.numpy.allclose(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9])) -> np.True_
     """
     return _all(isclose(a, b, rtol, atol, equal_nan))

@@ -30,7 +30,6 @@ def _rows(arrays: Any, function: str) -> list[Any]:
 def concatenate(arrays: Sequence[Any], axis: int | None = 0, dtype: Any = None) -> Any:
     """Arrays joined along an axis that they have, as `numpy.concatenate`.
 
-    Args: axis: The axis, counted from the end if negative.
     Example: fg.numpy.concatenate([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
         -> array([1., 2., 3., 4.])
     """
@@ -49,7 +48,6 @@ concat = concatenate
 def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
     """Arrays joined along a new axis, as `numpy.stack`.
 
-    Args: axis: The axis, counted from the end if negative.
     Example: fg.numpy.stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
         -> array([[1., 2.],
                   [3., 4.]])
@@ -65,7 +63,6 @@ def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
 def vstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the first axis, vectors as rows, as `numpy.vstack`.
 
-    Args: tup: Sequence of arrays.
     Example: fg.numpy.vstack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
         -> array([[1., 2.],
                   [3., 4.]])
@@ -76,7 +73,6 @@ def vstack(tup: Sequence[Any], dtype: Any = None) -> Any:
 def hstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the second axis, vectors along the first, as `numpy.hstack`.
 
-    Args: tup: Sequence of arrays.
     Example: fg.numpy.hstack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
         -> array([1., 2., 3., 4.])
     """
@@ -87,7 +83,6 @@ def hstack(tup: Sequence[Any], dtype: Any = None) -> Any:
 def dstack(tup: Sequence[Any], dtype: Any = None) -> Any:
     """Arrays joined along the third axis, as `numpy.dstack`.
 
-    Args: tup: Sequence of arrays.
     Example: fg.numpy.dstack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
         -> array([[[1., 3.],
                    [2., 4.]]])
@@ -98,7 +93,6 @@ def dstack(tup: Sequence[Any], dtype: Any = None) -> Any:
 def column_stack(tup: Sequence[Any]) -> Any:
     """Vectors as the columns of a matrix, as `numpy.column_stack`.
 
-    Args: tup: Sequence of arrays.
     Example: fg.numpy.column_stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])])
         -> array([[1., 3.],
                   [2., 4.]])
@@ -110,10 +104,7 @@ def column_stack(tup: Sequence[Any]) -> Any:
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """Arrays joined along an axis, as `numpy.append`.
 
-    Args:
-        arr: Array.
-        values: Values to insert, append or put, with a matching shape.
-        axis: The axis, counted from the end if negative. By default the array is flattened.
+    Args: axis: The axis, counted from the end if negative. By default the array is flattened.
     Example: fg.numpy.append([1.0, 2.0], [3.0, 4.0]) -> array([1., 2., 3., 4.])
     """
     return concatenate([arr, values], axis)
@@ -122,7 +113,6 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts of an array, which need not be of equal length, as `numpy.array_split`.
 
-    Args: axis: The axis, counted from the end if negative.
     Example: fg.numpy.array_split(np.arange(6.0), 2) -> [array([0., 1., 2.]), array([3., 4., 5.])]
     """
     ary = as_value(ary, "array_split")
@@ -145,7 +135,6 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts of an array along an axis, as `numpy.split`.
 
-    Args: axis: The axis, counted from the end if negative.
     Example: fg.numpy.split(np.arange(6.0), 2) -> [array([0., 1., 2.]), array([3., 4., 5.])]
     """
     ary = as_value(ary, "split")
@@ -180,7 +169,6 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """The subarrays along an axis, as a tuple.
 
-    Args: axis: The axis, counted from the end if negative.
     Example: fg.numpy.unstack(np.array([[1.0, 2.0], [3.0, 4.0]]))
         -> (array([1., 2.]), array([3., 4.]))
     """
@@ -199,7 +187,6 @@ def meshgrid(
         *xi: One-dimensional arrays.
         indexing: ``"xy"`` or ``"ij"``: which axis comes first.
         sparse: Whether arrays have length 1 along the other axes.
-        copy: Whether the result never shares memory with the argument.
     Example: fg.numpy.meshgrid(np.arange(2.0), np.arange(3.0))
         -> (array([[0., 1.],
                   [0., 1.],

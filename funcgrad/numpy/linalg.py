@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from funcgrad.base.dialect import fails_as_nan
+from funcgrad.base.signatures import share
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import FLOAT64, is_complex, is_inexact, real_dtype
@@ -167,7 +168,6 @@ def _solved(a: Any, b: Any) -> Any:
 def inv(a: Any) -> Any:
     """Inverse of matrices, as `numpy.linalg.inv`.
 
-    Args: a: Matrix, or a stack of matrices.
     Example: fg.numpy.linalg.inv(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> array([[ 0.6, -0.2],
                   [-0.2,  0.4]])
@@ -182,11 +182,6 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
 
     Derivatives are those at constant rank.
 
-    Args:
-        a: Matrix, or a stack of matrices.
-        rcond: Singular values below this multiple of the greatest count as zero.
-        hermitian: Whether the matrix is Hermitian, which is not checked.
-        rtol: Singular values below this multiple of the greatest count as zero.
     Example: fg.numpy.linalg.pinv(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> array([[ 0.6, -0.2],
                   [-0.2,  0.4]])
@@ -219,7 +214,6 @@ def lstsq(
     Args:
         a: One matrix, ``(m, n)``.
         b: A vector ``(m,)`` or a matrix ``(m, k)``.
-        rcond: Singular values below this part of the greatest count as zero.
         numpy_resid: Accepted for JAX's signature: residuals are NumPy's.
     Returns: Solution; sums of squared residuals (empty if ``m <= n`` or the rank is known to be
         deficient); rank; singular values.
@@ -261,8 +255,6 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     Args:
         A: Matrix, or a stack of matrices.
         tol: Singular values below this count as zero.
-        hermitian: Whether the matrix is Hermitian, which is not checked.
-        rtol: Singular values below this multiple of the greatest count as zero.
     Example: fg.numpy.linalg.matrix_rank(np.array([[2.0, 1.0], [1.0, 3.0]])) -> np.int64(2)
     """
     (x,) = floating(A, function="matrix_rank")
@@ -282,7 +274,6 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     As `numpy.linalg.tensorsolve`.
 
     Args:
-        a: Matrix, or a stack of matrices.
         b: Right-hand side, or the second operand.
         axes: Axes over which products are summed; of ``tensorsolve``, those of ``a`` that go to its
             end.
@@ -306,9 +297,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 def tensorinv(a: Any, ind: int = 2) -> Any:
     """Inverse of an array with respect to `tensordot`, as `numpy.linalg.tensorinv`.
 
-    Args:
-        a: Matrix, or a stack of matrices.
-        ind: How many axes of ``a`` belong to the result.
+    Args: ind: How many axes of ``a`` belong to the result.
     Example: fg.numpy.linalg.tensorinv(2 * np.eye(4).reshape(2, 2, 2, 2)).shape -> (2, 2, 2, 2)
     """
     if ind <= 0:
@@ -327,7 +316,6 @@ def det(a: Any) -> Any:
 
     As `numpy.linalg.det`; its gradient exists for singular matrices too.
 
-    Args: a: Matrix, or a stack of matrices.
     Example: fg.numpy.linalg.det(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> np.float64(5.000000000000001)
     """
@@ -339,9 +327,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
 
     As `numpy.linalg.slogdet`; ``method`` ("lu" or "qr") is accepted without effect.
 
-    Args:
-        a: Matrix, or a stack of matrices.
-        method: Accepted for JAX's signature; without effect.
+    Args: method: Accepted for JAX's signature; without effect.
     Example: fg.numpy.linalg.slogdet(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> SlogdetResult(sign=np.float64(1.0), logabsdet=np.float64(1.6094379124341005))
     """
@@ -363,10 +349,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = False) -> 
     With ``symmetrize_input`` both triangles are read: half the sum of the matrix and its conjugate
     transpose takes its place.
 
-    Args:
-        a: Matrix, or a stack of matrices.
-        upper: Whether the factor is the upper triangle.
-        symmetrize_input: Whether the matrix is replaced by the mean of it and its transpose first.
+    Args: upper: Whether the factor is the upper triangle.
     Example: fg.numpy.linalg.cholesky(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> array([[1.41421356, 0.        ],
                   [0.70710678, 1.58113883]])
@@ -381,9 +364,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
     As `numpy.linalg.qr`; the reflections of mode "raw" have no derivative.
 
-    Args:
-        a: Matrix, or a stack of matrices.
-        mode: ``"reduced"``, ``"complete"``, ``"r"`` or ``"raw"``: what is returned.
+    Args: mode: ``"reduced"``, ``"complete"``, ``"r"`` or ``"raw"``: what is returned.
     Example: abs(fg.numpy.linalg.qr(np.array([[3.0, 1.0], [4.0, 2.0]])).R)
         -> array([[5. , 2.2],
                   [0. , 0.4]])
@@ -410,10 +391,8 @@ def svd(
     ``subset_by_index``, ``(first, end)``, only these values and their vectors are returned.
 
     Args:
-        a: Matrix, or a stack of matrices.
         full_matrices: Whether the factors are square.
         compute_uv: Whether to compute the singular vectors.
-        hermitian: Whether the matrix is Hermitian, which is not checked.
         subset_by_index: The first of these singular values and the one after the last, as a pair.
     Example: fg.numpy.linalg.svd(np.array([[2.0, 1.0], [1.0, 3.0]])).S
         -> array([3.61803399, 1.38196601])
@@ -450,7 +429,6 @@ def _some_singular(x: Any, full_matrices: bool, compute_uv: bool, subset: tuple[
 def svdvals(x: Any, /) -> Any:
     """Singular values of matrices, as `numpy.linalg.svdvals`.
 
-    Args: x: Matrix or vector, or a stack of them.
     Example: fg.numpy.linalg.svdvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> array([3.61803399, 1.38196601])
     """
@@ -471,7 +449,6 @@ def eigh(a: Any, UPLO: str | None = "L", symmetrize_input: bool = False) -> Eigh
 
     As `numpy.linalg.eigh`; with ``symmetrize_input`` as in `cholesky`.
 
-    Args: a: Matrix, or a stack of matrices.
     Example: fg.numpy.linalg.eigh(np.array([[2.0, 1.0], [1.0, 3.0]])).eigenvalues
         -> array([1.38196601, 3.61803399])
     """
@@ -483,7 +460,6 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = False) 
 
     As `numpy.linalg.eigvalsh`; with ``symmetrize_input`` as in `cholesky`.
 
-    Args: a: Matrix, or a stack of matrices.
     Example: fg.numpy.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> array([1.38196601, 3.61803399])
     """
@@ -495,7 +471,6 @@ def eig(a: Any) -> EigResult:
 
     As `numpy.linalg.eig`, with complex results for real matrices too.
 
-    Args: a: Matrix, or a stack of matrices.
     Example: fg.numpy.linalg.eig(np.array([[2.0, 1.0], [1.0, 3.0]])).eigenvalues
         -> array([1.38196601+0.j, 3.61803399+0.j])
     """
@@ -507,7 +482,6 @@ def eigvals(a: Any) -> Any:
 
     As `numpy.linalg.eigvals`, with complex results for real matrices too.
 
-    Args: a: Matrix, or a stack of matrices.
     Example: fg.numpy.linalg.eigvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> array([1.38196601+0.j, 3.61803399+0.j])
     """
@@ -593,12 +567,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
     Where the 2-norm or the Frobenius norm is 0 its derivative is taken to be 0.
 
-    Args:
-        x: Matrix or vector, or a stack of them.
-        ord: Which norm.
-        axis: The axis of vectors, or the pair of axes of matrices; by default a vector, a matrix or
-            a flattened array is taken whole.
-        keepdims: Whether reduced axes stay, with length 1.
+    Args: axis: The axis of vectors, or the pair of axes of matrices; by default a vector, a matrix
+            or a flattened array is taken whole.
     Example: print(fg.grad(fg.numpy.linalg.norm)(np.zeros(2))) -> [0. 0.]
     """
     (x,) = floating(x, function="norm")
@@ -624,9 +594,6 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
     As `numpy.linalg.vector_norm`: over all elements, or over ``axis``.
 
-    Args:
-        x: Matrix or vector, or a stack of them.
-        axis: The axis of the vectors.
     Example: fg.numpy.linalg.vector_norm(np.array([3.0, 4.0])) -> np.float64(5.0)
     """
     (x,) = floating(x, function="vector_norm")
@@ -640,7 +607,6 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
     As `numpy.linalg.matrix_norm`, of the last two axes.
 
-    Args: x: Matrix or vector, or a stack of them.
     Example: fg.numpy.linalg.matrix_norm(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> np.float64(3.872983346207417)
     """
@@ -650,9 +616,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 def cond(x: Any, p: Any = None) -> Any:
     """Condition number of matrices, as `numpy.linalg.cond`.
 
-    Args:
-        x: Matrix or vector, or a stack of them.
-        p: Which norm.
+    Args: p: Which norm.
     Example: fg.numpy.linalg.cond(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> np.float64(2.6180339887498953)
     """
@@ -674,9 +638,7 @@ def matrix_power(a: Any, n: int) -> Any:
 
     As `numpy.linalg.matrix_power`, by repeated squaring.
 
-    Args:
-        a: Matrix, or a stack of matrices.
-        n: The power, an integer.
+    Args: n: The power, an integer.
     Example: fg.numpy.linalg.matrix_power(np.array([[1.0, 1.0], [0.0, 1.0]]), 3)
         -> array([[1., 3.],
                   [0., 1.]])
@@ -708,10 +670,7 @@ def multi_dot(arrays: Sequence[Any], *, out: None = None, precision: Any = None)
     The first and the last may be vectors. ``precision`` is accepted without effect: products have
     that of their dtype.
 
-    Args:
-        arrays: Matrices; the first and the last one may be vectors.
-        out: ``None``; results are new arrays.
-        precision: Accepted for JAX's signature; without effect.
+    Args: arrays: Matrices; the first and the last one may be vectors.
     Example: fg.numpy.linalg.multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 1))])
         -> array([[12.],
                   [12.]])
@@ -764,9 +723,6 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
     As `numpy.linalg.cross`.
 
-    Args:
-        x2: Second operand.
-        axis: The axis of the vectors.
     Example: fg.numpy.linalg.cross(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
         -> array([0., 0., 1.])
     """
@@ -778,7 +734,6 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
     As `numpy.linalg.outer`, of two vectors.
 
-    Args: x2: Second operand.
     Example: fg.numpy.linalg.outer(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
         -> array([[3., 4.],
                   [6., 8.]])
@@ -794,9 +749,6 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
     As `numpy.linalg.diagonal`, of the last two axes.
 
-    Args:
-        x: Matrix or vector, or a stack of them.
-        offset: Diagonal: 0 is the main diagonal, positive ones are above it.
     Example: fg.numpy.linalg.diagonal(np.array([[2.0, 1.0], [1.0, 3.0]])) -> array([2., 3.])
     """
     return diagonals.diagonal(x, offset, -2, -1)
@@ -807,10 +759,15 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
     As `numpy.linalg.trace`, of the last two axes.
 
-    Args:
-        x: Matrix or vector, or a stack of them.
-        offset: Diagonal: 0 is the main diagonal, positive ones are above it.
-        dtype: Dtype in which to add up.
     Example: fg.numpy.linalg.trace(np.array([[2.0, 1.0], [1.0, 3.0]])) -> np.float64(5.0)
     """
     return diagonals.trace(x, offset, -2, -1, dtype)
+
+
+share(
+    __name__,
+    {
+        "a": "Matrix, or a stack of matrices.",
+        "x": "Matrix or vector, or a stack of them.",
+    },
+)

@@ -56,7 +56,6 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs
         func1d: Takes an array of one axis, and returns an array of any shape. It is called once,
             with a traced array that stands for all lines.
         axis: The axis of the lines.
-        arr: Array.
         *args: Further arguments of ``func1d``.
         **kwargs: Further keyword arguments of ``func1d``.
     Returns: The results, with their axes in the place of ``axis``.

@@ -40,9 +40,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     """Differences of neighbouring elements along an axis, as `numpy.diff`.
 
     Args:
-        a: Array, number or traced value.
         n: How often to take differences.
-        axis: The axis, counted from the end if negative.
         prepend: Values to put before the first one.
         append: Values to append after the last one.
     Example: fg.numpy.diff(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0) -> array([[2., 2.]])
@@ -73,7 +71,6 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Differences of neighbouring elements of a flattened array, as `numpy.ediff1d`.
 
     Args:
-        ary: Array that is divided.
         to_end: Values behind the differences.
         to_begin: Values in front of the differences.
     Example: fg.numpy.ediff1d(np.array([1.0, 2.0, 4.0, 7.0])) -> array([1., 2., 3.])
@@ -96,7 +93,6 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     Args:
         f: Samples.
         *varargs: Distances between samples, or their coordinates, for each axis.
-        axis: Axis, or tuple of axes, counted from the end if negative; all by default.
         edge_order: Order of the differences at the ends, 1 or 2.
     Example: fg.numpy.gradient(np.array([1.0, 2.0, 4.0, 7.0])) -> array([1. , 1.5, 2.5, 3. ])
     """
@@ -212,11 +208,7 @@ def _weighted(weights: Sequence[Any], tap: Callable[[int, int], Any], start: int
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral along an axis by the trapezoidal rule, as `numpy.trapezoid`.
 
-    Args:
-        y: Values; of ``corrcoef`` and ``cov``, further variables.
-        x: Array, number or traced value.
-        dx: Distance between samples, if ``x`` is not given.
-        axis: The axis, counted from the end if negative.
+    Args: dx: Distance between samples, if ``x`` is not given.
     Example: fg.numpy.trapezoid(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(10.0)
     """
     y, given = strong(as_value(y, "trapezoid")), axis
@@ -237,11 +229,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
 
     As `numpy.unwrap`: jumps of more than half a period are taken out.
 
-    Args:
-        p: Coefficients, the highest power first; of ``unwrap``, angles.
-        discont: Smallest jump that counts as a turn; by default half of ``period``.
-        axis: The axis, counted from the end if negative.
-        period: Length of a turn; of ``interp``, of the function.
+    Args: discont: Smallest jump that counts as a turn; by default half of ``period``.
     Example: fg.numpy.unwrap(np.array([0.0, 3.0, 6.5 - 2 * np.pi]))
         -> array([0.        , 3.        , 0.21681469])
     """
@@ -273,13 +261,11 @@ def interp(
     With ``left="extrapolate"`` or ``right="extrapolate"`` the first or the last line goes on.
 
     Args:
-        x: Array, number or traced value.
         xp: Points at which the values are known, increasing.
         fp: Values at the points ``xp``.
         left: Value to the left of the first point, by default the first value.
         right: Whether the right edge belongs to a bin; of ``interp``, the value above the last
             point.
-        period: Length of a turn; of ``interp``, of the function.
     Example: fg.numpy.interp(np.array([0.5, 2.0]), np.array([0.0, 1.0]), np.array([10.0, 20.0]))
         -> array([15., 20.])
     """

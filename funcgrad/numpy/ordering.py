@@ -75,10 +75,7 @@ def sort(
 
     With ``descending`` the greatest comes first, after nan.
 
-    Args:
-        axis: The axis, counted from the end if negative. ``None`` flattens the array.
-        stable: Without effect: sorting is always stable.
-        descending: Whether the greatest comes first, after nan.
+    Args: axis: The axis, counted from the end if negative. ``None`` flattens the array.
     Example: fg.numpy.sort(np.array([3.0, 1.0, 2.0])) -> array([1., 2., 3.])
     """
     _refuse_order(order, "sort")
@@ -103,10 +100,7 @@ def argsort(
 
     ``dtype`` is that of the places, int64 by default.
 
-    Args:
-        axis: The axis, counted from the end if negative. ``None`` flattens the array.
-        stable: Without effect: sorting is always stable.
-        descending: Whether the greatest comes first, after nan.
+    Args: axis: The axis, counted from the end if negative. ``None`` flattens the array.
     Example: fg.numpy.argsort(np.array([3.0, 1.0, 2.0])) -> array([1, 2, 0])
     """
     _refuse_order(order, "argsort")
@@ -133,7 +127,6 @@ def partition(
 
     As `numpy.partition`, with everything in sorted order.
 
-    Args: axis: The axis, counted from the end if negative.
     Example: fg.numpy.partition(np.array([3.0, 1.0, 2.0]), 1) -> array([1., 2., 3.])
     """
     _refuse_order(order, "partition")
@@ -149,7 +142,6 @@ def argpartition(
 
     As `numpy.argpartition`, with everything in sorted order.
 
-    Args: axis: The axis, counted from the end if negative.
     Example: fg.numpy.argpartition(np.array([3.0, 1.0, 2.0]), 1) -> array([1, 2, 0])
     """
     _refuse_order(order, "argpartition")
@@ -163,9 +155,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
     As `numpy.lexsort`: the order by several keys, of which the last decides first.
 
-    Args:
-        keys: Arrays to sort by, the most important one last.
-        axis: The axis, counted from the end if negative.
+    Args: keys: Arrays to sort by, the most important one last.
     Example: fg.numpy.lexsort((np.array([3.0, 1.0, 2.0]), np.array([0, 1, 0]))) -> array([2, 0, 1])
     """
     if isinstance(keys, Tracer | np.ndarray):
@@ -313,7 +303,6 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     As `numpy.nonzero`; traced arrays need ``size``.
 
     Args:
-        a: Array.
         size: Number of places to return; those that are missing become ``fill_value``.
         fill_value: A number, or one per axis. Default 0. Floats, such as nan, make the places such.
     Returns: One array of indices per axis.
@@ -343,11 +332,6 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
     As `numpy.flatnonzero`; traced arrays need ``size``, see `nonzero`.
 
-    Args:
-        a: Array, number or traced value.
-        size: Number of results under ``jit``, where it has to be known: fewer are filled up, more
-            are cut off.
-        fill_value: Value of the elements, or of the elements that ``size`` adds.
     Example: fg.numpy.flatnonzero(np.array([0.0, 2.0, 0.0, 3.0])) -> array([1, 3])
     """
     return nonzero(ravel(as_value(a, "flatnonzero")), size=size, fill_value=fill_value)[0]
@@ -358,11 +342,6 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
     As `numpy.argwhere`; traced arrays need ``size``, see `nonzero`.
 
-    Args:
-        a: Array, number or traced value.
-        size: Number of results under ``jit``, where it has to be known: fewer are filled up, more
-            are cut off.
-        fill_value: Value of the elements, or of the elements that ``size`` adds.
     Example: fg.numpy.argwhere(np.array([0.0, 2.0, 0.0, 3.0]))
         -> array([[1],
                   [3]])
@@ -397,7 +376,6 @@ def unique(
         axis: The axis whose slices are the values, in lexicographic order.
         equal_nan: Whether all nan are one value.
         sorted: Accepted; the result is always sorted.
-        size: Number of values to return.
         fill_value: What follows if there are fewer; by default the least value.
 
     Example:

@@ -60,7 +60,6 @@ def pad(
     """An array with a margin, as `numpy.pad`.
 
     Args:
-        array: Array.
         pad_width: Known widths, in any of NumPy's spellings.
         mode: "constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", "maximum",
             "minimum", "mean", "median" or "empty" (zeros); or a function of a line with zeros at

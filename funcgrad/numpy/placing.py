@@ -59,11 +59,8 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise", *, inplace: bool = True) 
     As `numpy.put`: ``a.flat[ind] = v``, with the values repeated as often as needed.
 
     Args:
-        a: Array.
         ind: Places in ``a`` as one line.
-        v: Values.
         mode: What becomes of places that are none: ``"raise"``, ``"clip"`` or ``"wrap"``.
-        inplace: Whether to change ``a``, which must be an ndarray then.
     Returns: None, or the changed copy.
     Raises: ArgumentError: If a traced value would have to be written in place.
     Example: print(fg.numpy.put(np.zeros(4), [0, 2], [5.0, 7.0], inplace=False)) -> [5. 0. 7. 0.]
@@ -91,10 +88,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     As `numpy.place`: writes values, one after the other, where a mask holds.
 
     Args:
-        arr: Array.
         mask: As many truth values.
         vals: Values, repeated as often as needed.
-        inplace: Whether to change ``arr``, which must be an ndarray then.
     Returns: None, or the changed copy.
     Raises: ArgumentError: If a traced value would have to be written in place.
     Example: print(fg.numpy.place(np.arange(4), [True, False, True, True], [7, 8], inplace=False))
@@ -132,11 +127,9 @@ def put_along_axis(
     As `numpy.put_along_axis`: the counterpart of `take_along_axis` for writing.
 
     Args:
-        arr: Array.
         indices: Integers; its other axes broadcast with those of ``arr``.
         values: What to write, which broadcasts to ``indices``.
         axis: The axis, or None for one line.
-        inplace: Whether to change ``arr``, which must be an ndarray then.
         mode: Of a copy: what becomes of places that are none, as in ``x.at[...]``; by default they
             raise.
     Returns: None, or the changed copy.
@@ -169,9 +162,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 
     Args:
         a: Array of at least two axes, equal in length if they are more than two.
-        val: A number, or values that are repeated along the diagonal.
         wrap: Whether the diagonal of a tall matrix begins again below.
-        inplace: Whether to change ``a``, which must be an ndarray then.
     Returns: None, or the changed copy.
     Raises: ArgumentError: If a traced value would have to be written in place.
     Example: print(fg.numpy.fill_diagonal(np.zeros((2, 2)), [3, 4], inplace=False))

@@ -69,10 +69,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 
     As `numpy.polymul`, of arrays.
 
-    Args:
-        a1: Coefficients, ``(m,)``.
-        a2: Coefficients, ``(n,)``.
-        trim_leading_zeros: Whether to leave away zeros in front of both, whose values must be
+    Args: trim_leading_zeros: Whether to leave away zeros in front of both, whose values must be
             known.
     Returns: Coefficients, ``(m + n - 1,)``.
     Example: fg.numpy.polymul([1.0, 2.0], [3.0, 4.0]) -> array([ 3., 10.,  8.])
@@ -127,10 +124,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
 
     As `numpy.roots`.
 
-    Args:
-        p: Coefficients, ``(n + 1,)``.
-        strip_zeros: Whether to leave away zeros in front and at the end, whose values must be known
-            then. Otherwise the first coefficient must not be 0.
+    Args: strip_zeros: Whether to leave away zeros in front and at the end, whose values must be
+            known then. Otherwise the first coefficient must not be 0.
 
     Returns:
         The roots, complex, ``(n,)`` without those zeros. They are differentiable where they are
@@ -206,7 +201,6 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     As `numpy.polyint`, of an array.
 
     Args:
-        p: Coefficients, ``(n,)``.
         m: How often to integrate.
         k: The constants, ``(m,)`` or one for all; 0 by default.
     Returns: Coefficients, ``(n + m,)``.
@@ -243,7 +237,6 @@ def polyfit(
         x: Where, ``(m,)``.
         y: Values, ``(m,)`` or one set per column, ``(m, k)``.
         deg: Degree.
-        rcond: Singular values below this part of the greatest count as zero.
         full: Whether to return residuals, rank, singular values and ``rcond`` too.
         w: Weights of the residuals (not of their squares), ``(m,)``.
         cov: Whether to return the covariance of the coefficients too, ``(deg + 1, deg + 1)`` or

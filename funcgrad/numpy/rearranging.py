@@ -100,7 +100,6 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     As `numpy.roll`; the distances may be traced.
 
     Args:
-        a: Array, number or traced value.
         shift: Number of positions by which elements are shifted.
         axis: Axis, or tuple of axes, counted from the end if negative. By default elements move
             along the flattened array.

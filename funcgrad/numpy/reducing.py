@@ -136,8 +136,6 @@ def sum(
 
     As `numpy.sum`; without ``promote_integers`` narrow ones keep their dtype, and may wrap.
 
-    Args: promote_integers: Whether integers narrower than 64 bits are added in 64 bits; otherwise
-            they keep their dtype, and may wrap.
     Example: fg.numpy.sum(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0) -> array([4., 6.])
     """
     refuse_out(out, "sum")
@@ -168,8 +166,6 @@ def prod(
 
     Without ``promote_integers`` narrow integers keep their dtype, and may wrap.
 
-    Args: promote_integers: Whether integers narrower than 64 bits are added in 64 bits; otherwise
-            they keep their dtype, and may wrap.
     Example: fg.numpy.prod(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0) -> array([3., 8.])
     """
     refuse_out(out, "prod")

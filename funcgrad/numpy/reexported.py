@@ -117,7 +117,6 @@ vars().update({n: getattr(np, n) for n in _LONG})
 def asfortranarray(a: Any, dtype: Any = None) -> Any:
     """An array as it is: where its elements lie is no part of a traced value.
 
-    Args: dtype: Of the result; by default that of ``a``.
     Returns: The same elements; outside of transformations in NumPy's column-major order.
     Example: fg.numpy.asfortranarray([[1, 2], [3, 4]]).flags.f_contiguous -> True
     """
@@ -132,7 +131,6 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
 
     Args:
         a: Array of any shape and dtype.
-        dtype: Of the result; by default that of ``a``.
         requirements: As those of `numpy.require`.
     Returns: The same elements.
     Example: fg.numpy.require([1, 2], "f8", ["C"]) -> array([1., 2.])

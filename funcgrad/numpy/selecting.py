@@ -53,9 +53,7 @@ def where(
     Args:
         condition: Array of truth values.
         x: Array, or None together with ``y`` for `nonzero`.
-        y: Array.
         size: For ``where(condition)`` of a traced condition: see `nonzero`.
-        fill_value: As in `nonzero`.
 
     Example:
         >>> print(fg.numpy.where(np.array([True, False]), 1.0, np.array([2.0, 3.0])))
@@ -82,7 +80,6 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     As `numpy.select`: the choice of the first condition that holds.
 
     Args:
-        condlist: Masks; the first one that is true decides.
         choicelist: Values, one for each condition.
         default: Value where no condition holds.
     Example: fg.numpy.select([np.array([True, False]), np.array([True, True])], [1.0, 2.0])
@@ -106,8 +103,6 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     domain are replaced by one of its domain.
 
     Args:
-        x: Array, number or traced value.
-        condlist: Masks; the first one that is true decides.
         funclist: Functions or values, one for each condition.
         *args: Operands: arrays, numbers or traced values. They broadcast.
         **kw: Keywords for the functions.
@@ -176,10 +171,8 @@ def clip(
     Python's integers beyond the range of the array's dtype are no bounds.
 
     Args:
-        a: Array, number or traced value.
         a_min: Lower bound.
         a_max: Upper bound.
-        out: ``None``; results are new arrays.
         min: Lower bound, by the name of the array API.
         max: Upper bound, by the name of the array API.
     Example: fg.numpy.clip(np.array([-1.0, 0.5, 2.0]), 0.0, 1.0) -> array([0. , 0.5, 1. ])
@@ -219,8 +212,6 @@ def nan_to_num(
     """Elements with nan and infinities replaced by numbers, as `numpy.nan_to_num`.
 
     Args:
-        x: Array, number or traced value.
-        copy: Whether the result never shares memory with the argument.
         nan: Value for nan.
         posinf: Value for infinity; by default the greatest finite number.
         neginf: Value for minus infinity; by default the least finite number.
@@ -282,11 +273,9 @@ def isin(
     ``assume_unique``, ``kind`` and ``method`` are of no effect, as results do not depend on them.
 
     Args:
-        element: Object, or values that are looked up.
         test_elements: Values to compare the elements with.
         assume_unique: Without effect: values need not be distinct.
         invert: Whether to say which elements are not found.
-        kind: Without effect: sorting is always stable.
         method: Accepted; one way is used, which gives the same.
     Example: fg.numpy.isin(np.array([1, 2, 3]), [2, 5]) -> array([False,  True, False])
     """

@@ -132,11 +132,8 @@ def setdiff1d(
     As `numpy.setdiff1d`.
 
     Args:
-        ar1: Array, taken as one line.
-        ar2: Array, taken as one line.
         assume_unique: The caller's promise that neither names a number twice; then the order of
             ``ar1`` is kept.
-        size: Length of the result, for traced arrays.
         fill_value: What follows if there are fewer, by default 0.
     Raises: ConcretizationTypeError: If the values are not known and no ``size`` is given.
     Example: print(fg.numpy.setdiff1d([3, 1, 2, 3], [2])) -> [1 3]
@@ -191,10 +188,6 @@ def unique_values(x: Any, *, size: int | None = None, fill_value: Any = None) ->
 
     As `numpy.unique_values`, in ascending order: the distinct numbers; every nan is one.
 
-    Args:
-        x: Array, taken as one line.
-        size: As in `unique`.
-        fill_value: As in `unique`.
     Example: print(fg.numpy.unique_values([3, 1, 3])) -> [1 3]
     """
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
@@ -205,10 +198,6 @@ def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) ->
 
     As `numpy.unique_counts`: the distinct numbers, and how often each occurs.
 
-    Args:
-        x: Array, taken as one line.
-        size: As in `unique`.
-        fill_value: As in `unique`.
     Example: print(fg.numpy.unique_counts([3, 1, 3]).counts) -> [1 2]
     """
     found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
@@ -222,9 +211,6 @@ def unique_inverse(
 
     As `numpy.unique_inverse`: the distinct numbers, and where each element is among them.
 
-    Args:
-        size: As in `unique`.
-        fill_value: As in `unique`.
     Example: print(fg.numpy.unique_inverse([3, 1, 3]).inverse_indices) -> [1 0 1]
     """
     found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
@@ -236,9 +222,6 @@ def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> Un
 
     As `numpy.unique_all`: distinct numbers, first places, inverse and counts.
 
-    Args:
-        size: As in `unique`.
-        fill_value: As in `unique`.
     Example: print(fg.numpy.unique_all([3, 1, 3]).indices) -> [1 0]
     """
     found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)

@@ -81,9 +81,7 @@ def reshape(
 
     With ``copy=True`` the result shares no memory with an ndarray.
 
-    Args:
-        order: ``"C"`` or ``"F"``: the order in which elements are read.
-        newshape: Old name of ``shape``.
+    Args: newshape: Old name of ``shape``.
     Example: fg.numpy.reshape(np.arange(6.0), (2, 3))
         -> array([[0., 1., 2.],
                   [3., 4., 5.]])
@@ -124,7 +122,6 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
 
     As `numpy.ravel`, in the orders ``"C"`` and ``"F"``.
 
-    Args: order: ``"C"`` or ``"F"``: the order in which elements are read.
     Example: fg.numpy.ravel(np.array([[1.0, 2.0], [3.0, 4.0]])) -> array([1., 2., 3., 4.])
     """
     check_placement("ravel", out_sharding=out_sharding)
@@ -166,7 +163,6 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
     As `numpy.rollaxis`: move an axis to before another.
 
-    Args: axis: The axis, counted from the end if negative.
     Example: fg.numpy.rollaxis(np.ones((2, 3, 4)), 2).shape -> (4, 2, 3)
     """
     ndim = len(shape_of(as_value(a, "rollaxis")))
@@ -212,7 +208,6 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 def expand_dims(a: Any, axis: Any) -> Any:
     """An array with further axes of length 1, as `numpy.expand_dims`.
 
-    Args: axis: The axis, counted from the end if negative.
     Example: fg.numpy.expand_dims(np.array([1.0, 2.0]), 0) -> array([[1., 2.]])
     """
     a = as_value(a, "expand_dims")
@@ -245,7 +240,6 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """An array broadcast to a shape, as `numpy.broadcast_to`.
 
-    Args: array: Array, number or traced value.
     Example: fg.numpy.broadcast_to(np.array([1.0, 2.0]), (2, 2))
         -> array([[1., 2.],
                   [1., 2.]])

@@ -36,10 +36,7 @@ def convolve(
 
     Args:
         a: Line of numbers.
-        v: Another one.
         mode: ``"full"``, ``"same"`` or ``"valid"``.
-        precision: Accepted for JAX's signature; products are always of full precision.
-        preferred_element_type: Dtype in which products are formed and returned.
     Example: fg.numpy.convolve(np.array([1.0, 2.0]), np.array([3.0, 4.0])) -> array([ 3., 10.,  8.])
     """
     x, y = _lines("convolve", a, v, preferred_element_type)
@@ -131,7 +128,6 @@ def cov(
     """Covariance matrix of variables, as `numpy.cov`.
 
     Args:
-        rowvar: Whether rows are variables and columns are observations.
         bias: Whether to divide by the number of observations instead of one less.
         fweights: How often each observation counts, as integers.
         aweights: How much each observation counts, in any unit.
@@ -188,7 +184,6 @@ def _variables(x: Any, is_transposed: bool, dtype: Any) -> Any:
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     """Correlation coefficients of variables, as `numpy.corrcoef`.
 
-    Args: rowvar: Whether rows are variables and columns are observations.
     Example: fg.numpy.corrcoef(np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 4.0]]))
         -> array([[1.        , 0.65465367],
                   [0.65465367, 1.        ]])

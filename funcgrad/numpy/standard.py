@@ -208,7 +208,6 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
 
     Args:
         iter: Gives numbers.
-        dtype: Of the result.
         count: How many to take; all by default.
     Raises: ValueError: If there are fewer.
     Example: fg.numpy.fromiter((i * i for i in range(4)), int) -> array([0, 1, 4, 9])

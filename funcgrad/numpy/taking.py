@@ -178,7 +178,6 @@ def take_along_axis(
     """Elements at indices along an axis, an index for each place, as `numpy.take_along_axis`.
 
     Args:
-        arr: Array.
         indices: Integers; its other axes broadcast with those of ``arr``.
         axis: The axis, or None for one line.
         mode: What becomes of places that are none: ``"clip"``, ``"wrap"``, ``"fill"``. By default
@@ -272,9 +271,7 @@ def compress(
 
     Args:
         condition: Truth values of places along the axis; those that it does not reach are left.
-        a: Array.
         axis: The axis; by default ``a`` is one line.
-        out: Only None.
         size: How many places to return, of any condition.
         fill_value: What places hold that are missing.
 
@@ -306,12 +303,7 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
 
     As `numpy.extract`; a condition that is traced needs ``size``, see `compress`.
 
-    Args:
-        condition: Mask of the elements to select.
-        arr: Array.
-        size: Number of results under ``jit``, where it has to be known: fewer are filled up, more
-            are cut off.
-        fill_value: Value of the elements, or of the elements that ``size`` adds.
+    Args: condition: Mask of the elements to select.
     Example: fg.numpy.extract(np.array([True, False, True]), np.array([1.0, 2.0, 3.0]))
         -> array([1., 3.])
     """
@@ -329,8 +321,6 @@ def delete(
     traced places.
 
     Args:
-        arr: Array.
-        obj: Indices, as an integer, a slice or an array.
         axis: The axis, counted from the end if negative. By default the array is flattened.
         assume_unique_indices: Accepted for JAX's signature; without effect.
     Example: fg.numpy.delete(np.arange(4.0), 1) -> array([0., 2., 3.])
@@ -387,11 +377,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
     As `numpy.insert`; places may be traced.
 
-    Args:
-        arr: Array.
-        obj: Indices, as an integer, a slice or an array.
-        values: Values to insert, append or put, with a matching shape.
-        axis: The axis, counted from the end if negative. By default the array is flattened.
+    Args: axis: The axis, counted from the end if negative. By default the array is flattened.
     Example: print(fg.numpy.insert(np.array([1.0, 2.0]), 1, 5.0)) -> [1. 5. 2.]
     """
     x = strong(as_value(arr, "insert"))
@@ -430,13 +416,11 @@ def repeat(
     """Elements repeated along an axis, as `numpy.repeat`.
 
     Args:
-        a: Array.
         repeats: How often to take every element, one number for all or one for each. They must be
             known, unless ``total_repeat_length`` is given.
         axis: The axis to repeat along; ``None`` for the flattened array.
         total_repeat_length: Length of the result along ``axis``: cut there, or filled up with the
             last element.
-        out_sharding: The CPU, if anything.
     Example: fg.numpy.repeat(np.array([1.0, 2.0]), 2) -> array([1., 1., 2., 2.])
     """
     check_placement("repeat", out_sharding=out_sharding)
@@ -522,7 +506,6 @@ def block(arrays: Any) -> Any:
 def tril_indices_from(arr: Any, k: int = 0) -> Any:
     """Indices of the lower triangle of a matrix, as `numpy.tril_indices_from`.
 
-    Args: arr: Array.
     Example: fg.numpy.tril_indices_from(np.ones((2, 2))) -> (array([0, 1, 1]), array([0, 0, 1]))
     """
     rows, columns = shape_of(as_value(arr))
@@ -532,7 +515,6 @@ def tril_indices_from(arr: Any, k: int = 0) -> Any:
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
     """Indices of the upper triangle of a matrix, as `numpy.triu_indices_from`.
 
-    Args: arr: Array.
     Example: fg.numpy.triu_indices_from(np.ones((2, 2))) -> (array([0, 0, 1]), array([0, 1, 1]))
     """
     rows, columns = shape_of(as_value(arr))

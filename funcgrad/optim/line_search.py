@@ -78,7 +78,6 @@ def scale_by_backtracking_linesearch(
 
     Args:
         max_backtracking_steps: How often it is made smaller at most.
-        slope_rtol: ``c1`` in the condition of decrease.
         decrease_factor: By what the step is multiplied each time.
         increase_factor: By what the last step is multiplied for the first trial.
         max_learning_rate: The largest step.
@@ -212,10 +211,8 @@ def scale_by_zoom_linesearch(
 
     Args:
         max_linesearch_steps: How many losses, with their gradients, are computed at most.
-        max_learning_rate: The largest step; by default there is none.
         tol: How much the conditions may be missed by.
         increase_factor: By what the step grows.
-        slope_rtol: ``c1`` in the condition of decrease.
         curv_rtol: ``c2`` in the condition of the slope; with infinity there is none.
         approx_dec_rtol: Near a minimum, where the loss is smaller than the first one but for so
             much of it, the slope may stand for the decrease, which rounding hides (Hager and

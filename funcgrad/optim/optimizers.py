@@ -36,11 +36,7 @@ def sgd(
 ) -> GradientTransformationExtraArgs:
     """Gradient descent, with momentum if wanted.
 
-    Args:
-        learning_rate: A positive number, possibly traced, or a schedule.
-        momentum: Share of the earlier steps that is kept: see `trace`.
-        nesterov: Whether momentum looks one step ahead (Sutskever et al., 2013).
-        accumulator_dtype: Dtype of the sum, by default that of the parameters.
+    Args: nesterov: Whether momentum looks one step ahead (Sutskever et al., 2013).
 
     Example:
         >>> opt = fg.optim.sgd(0.1, momentum=0.9)
@@ -84,16 +80,9 @@ def rmsprop(
     learning rate, which is the same as long as that does not change.
 
     Args:
-        learning_rate: A positive number, possibly traced, or a schedule.
-        decay: Decay of the mean.
         eps: Added under the root, or to it.
-        initial_scale: Where the mean starts.
-        eps_in_sqrt: Whether `eps` is added under the root.
         centered: Whether the square of the running mean of the gradient is subtracted (Graves,
             2013).
-        momentum: Share of the earlier steps that is kept.
-        nesterov: Whether momentum looks one step ahead.
-        bias_correction: Whether the means are corrected for their start.
 
     Example:
         >>> opt = fg.optim.rmsprop(0.1)
@@ -120,16 +109,6 @@ def adam(
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Running mean of the gradient over the root of that of its square (Kingma and Ba, 2015).
-
-    Args:
-        learning_rate: A positive number, possibly traced, or a schedule.
-        b1: Decay of the mean of the gradient.
-        b2: Decay of the mean of its square.
-        eps: Added to the root.
-        eps_root: Added under the root: a positive one makes derivatives through the first steps
-            finite where the gradient is zero.
-        mu_dtype: Dtype in which the mean is kept, by default that of the parameters.
-        nesterov: Whether the mean looks one step ahead (Dozat, 2016).
 
     Example:
         >>> opt = fg.optim.adam(0.1)
@@ -179,8 +158,6 @@ def adamw(
 
     The decay is multiplied by the learning rate, as in PyTorch, whose default is 1e-2.
 
-    Args: weight_decay: The share of a weight that is subtracted, times the learning rate.
-
     Example:
         >>> params = {"w": np.ones(2), "b": np.ones(2)}
         >>> opt = fg.optim.adamw(0.1, weight_decay=0.5, mask={"w": True, "b": False})
@@ -209,16 +186,7 @@ def nadamw(
 ) -> GradientTransformationExtraArgs:
     """`adamw` with ``nesterov=True``, with its arguments.
 
-    Args:
-        learning_rate: Number, or a schedule.
-        b1: Decay of the mean of gradients.
-        b2: Decay of the mean of their squares.
-        eps: Added to the square root of the mean of squares.
-        eps_root: Added inside the square root.
-        mu_dtype: Dtype of the mean of gradients.
-        weight_decay: Fraction of the parameters that is subtracted.
-        mask: Tree of bools, or a function that makes one: which parameters decay.
-        nesterov: Whether the update looks one step ahead; always, by default.
+    Args: nesterov: Whether the update looks one step ahead; always, by default.
 
     Example:
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.nadamw(0.1), np.array([1.0, -2.0]))
@@ -290,9 +258,7 @@ def adagrad(
 
     PyTorch starts the sum at 0 and adds its ``eps`` to the root.
 
-    Args:
-        initial_accumulator_value: Where the sum starts.
-        eps: Added under the root.
+    Args: eps: Added under the root.
 
     Example:
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
@@ -349,9 +315,6 @@ def lion(
         learning_rate: A positive number, possibly traced, or a schedule: smaller than that of Adam.
         b1: Share of the mean in the direction.
         b2: Decay of the mean.
-        mu_dtype: Dtype in which the mean is kept, by default that of the parameters.
-        weight_decay: The share of a weight that is subtracted, times the learning rate.
-        mask: Which parameters decay: see `add_decayed_weights`.
     Example: (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.lion(0.1), np.array([1.0, -2.0]))
         -> array([-0.1001,  0.1002])
     """

@@ -63,9 +63,7 @@ def scale_by_lbfgs(
 ) -> GradientTransformation:
     """Gradients multiplied by an approximation of the inverse Hessian.
 
-    Args:
-        memory_size: How many changes are remembered.
-        scale_init_precond: Whether the approximation starts at a multiple of the identity: in the
+    Args: scale_init_precond: Whether the approximation starts at a multiple of the identity: in the
             first step, the one that makes the norm of the update at most 1. Otherwise it starts at
             the identity.
     Raises: ArgumentError: If nothing could be remembered.
@@ -188,7 +186,6 @@ def lbfgs(
 
     Args:
         learning_rate: A positive number or a schedule that multiplies the direction; by default 1.
-        memory_size: How many changes of the gradient are remembered.
         scale_init_precond: Whether the approximation starts at a multiple of the identity: see
             `scale_by_lbfgs`.
         linesearch: The search, by default `scale_by_zoom_linesearch`. ``None``: there is none.

@@ -118,9 +118,7 @@ def scale_by_learning_rate(
 ) -> GradientTransformation:
     """Every update multiplied by minus the learning rate.
 
-    Args:
-        learning_rate: A positive number, possibly traced, or a schedule.
-        flip_sign: Whether it is minus the learning rate: for a loss that shall become smaller.
+    Args: flip_sign: Whether it is minus the learning rate: for a loss that shall become smaller.
     Raises: ArgumentError: If the learning rate is known, and negative, infinite or NaN, or a 0 that
             is no array.
 
@@ -219,15 +217,6 @@ def scale_by_adam(
     nesterov: bool = False,
 ) -> GradientTransformation:
     """``m^ / (sqrt(v^ + eps_root) + eps)`` (Kingma and Ba, 2015).
-
-    Args:
-        b1: Decay of the mean of the gradient.
-        b2: Decay of the mean of its square.
-        eps: Added to the root.
-        eps_root: Added under the root: a positive one makes derivatives through the first steps
-            finite where the gradient is zero.
-        mu_dtype: Dtype in which the mean is kept, by default that of the parameters.
-        nesterov: Whether the mean looks one step ahead (Dozat, 2016).
 
     Example:
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
@@ -360,14 +349,8 @@ def scale_by_radam(
 ) -> GradientTransformation:
     """Scale by RAdam: Adam times a factor, small while few gradients were seen (Liu et al., 2020).
 
-    Args:
-        b1: Decay of the mean of the gradient.
-        b2: Decay of the mean of its square.
-        eps: Added to the root.
-        eps_root: Added under the root.
-        threshold: The least number of gradients, as the mean of squares counts them, from which on
-            there is a division by the root.
-        nesterov: Whether the mean looks one step ahead.
+    Args: threshold: The least number of gradients, as the mean of squares counts them, from which
+            on there is a division by the root.
 
     Example:
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
@@ -423,12 +406,7 @@ def scale_by_rms(
 ) -> GradientTransformation:
     """``g / sqrt(v + eps)``, or ``g / (sqrt(v) + eps)`` (Tieleman and Hinton, 2012).
 
-    Args:
-        decay: Decay of the mean of the square.
-        eps: Added under the root, or to it.
-        initial_scale: Where the mean starts.
-        eps_in_sqrt: Whether `eps` is added under the root. PyTorch adds it to the root.
-        bias_correction: Whether the mean is corrected for its start.
+    Args: eps: Added under the root, or to it.
 
     Example:
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
@@ -485,12 +463,7 @@ def scale_by_stddev(
 
     As `scale_by_rms`, with the variance ``v - |m|**2`` in place of ``v``.
 
-    Args:
-        decay: Decay of both means.
-        eps: Added under the root, or to it.
-        initial_scale: Where the mean of the square starts.
-        eps_in_sqrt: Whether `eps` is added under the root.
-        bias_correction: Whether the means are corrected for their start.
+    Args: eps: Added under the root, or to it.
 
     Example:
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
@@ -532,9 +505,7 @@ def scale_by_rss(
 ) -> GradientTransformation:
     """``g / sqrt(s + eps)`` with ``s <- s + |g|**2`` (Duchi et al., 2011); 0 where ``s`` is.
 
-    Args:
-        initial_accumulator_value: Where the sum starts.
-        eps: Added under the root.
+    Args: eps: Added under the root.
 
     Example:
         >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
@@ -651,7 +622,6 @@ def trace(
         decay: Share of the sum that is left after a step.
         nesterov: Whether the update is ``g + decay * t`` with the new ``t`` (Sutskever et al.,
             2013), and not ``t``.
-        accumulator_dtype: Dtype of the sum, by default that of the parameters.
     Example: (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.trace(0.9), np.array([1.0, -2.0]))
         -> array([ 1., -2.])
     """
@@ -683,7 +653,6 @@ def ema(
     Args:
         decay: Share of the mean that is left after a step.
         debias: Whether the mean is corrected for its start at zero.
-        accumulator_dtype: Dtype of the mean, by default that of the parameters.
     Example: (lambda o, p: o.update(p, o.init(p), p)[0])(fg.optim.ema(0.9), np.array([1.0, -2.0]))
         -> array([ 1., -2.])
     """

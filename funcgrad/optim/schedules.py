@@ -39,8 +39,6 @@ def linear_schedule(
 ) -> Schedule:
     """From one number to another at constant speed.
 
-    Args: end_value: The number at the end, and from there on.
-
     Example:
         >>> rate = fg.optim.linear_schedule(1.0, 0.0, transition_steps=4)
         >>> print(rate(0), rate(1), rate(100))
@@ -58,9 +56,7 @@ def polynomial_schedule(
 ) -> Schedule:
     """``end + (init - end) * (1 - t)**power``, where ``t`` goes from 0 to 1.
 
-    Args:
-        end_value: The number at the end, and from there on.
-        power: The exponent.
+    Args: power: The exponent.
     Example: fg.optim.polynomial_schedule(1.0, 0.0, 2, 4)(2) -> np.float64(0.25)
     """
     _check_steps("polynomial_schedule", "transition_steps", transition_steps)
@@ -83,11 +79,7 @@ def exponential_decay(
     """``init * decay_rate**(count / transition_steps)``.
 
     Args:
-        init_value: The number at the begin.
         transition_steps: After how many steps it is multiplied by the decay rate once.
-        decay_rate: The factor.
-        transition_begin: How many steps come before.
-        staircase: Whether it changes only every ``transition_steps`` steps.
         end_value: A bound: the least value if the factor is below 1, else the largest.
 
     Example:
@@ -114,7 +106,6 @@ def cosine_decay_schedule(
     """Half a wave of the cosine, from ``init_value`` down (Loshchilov and Hutter, 2017).
 
     Args:
-        init_value: The number at the begin.
         decay_steps: How many steps it takes.
         alpha: What is left at the end, as a share of ``init_value``.
         exponent: Of the wave, which goes from 1 to 0.
@@ -174,11 +165,7 @@ def warmup_cosine_decay_schedule(
     """A linear ascent, then half a wave of the cosine down.
 
     Args:
-        init_value: The number at the begin.
-        peak_value: The number after the ascent.
-        warmup_steps: How many steps that takes.
         decay_steps: How many steps both take.
-        end_value: The number at the end.
         exponent: Of the wave.
     Example: fg.optim.warmup_cosine_decay_schedule(0.0, 1.0, 4, 10)(2) -> np.float64(0.5)
     """
@@ -210,13 +197,8 @@ def warmup_exponential_decay_schedule(
     """A linear ascent, then `exponential_decay`.
 
     Args:
-        init_value: The number at the begin.
-        peak_value: The number after the ascent.
-        warmup_steps: How many steps that takes.
         transition_steps: After how many steps it is multiplied by the decay rate once.
-        decay_rate: The factor.
         transition_begin: How many steps after the ascent the decay begins.
-        staircase: Whether it changes only every ``transition_steps`` steps.
         end_value: A bound of the decay.
     Example: fg.optim.warmup_exponential_decay_schedule(0.0, 1.0, 4, 10, 0.5)(2) -> np.float64(0.5)
     """
@@ -278,7 +260,6 @@ def piecewise_interpolate_schedule(
 
     Args:
         interpolate_type: ``"linear"`` or ``"cosine"``: how it goes from one value to the next.
-        init_value: The number at the begin.
         boundaries_and_scales: Factors, by the step at which the product is reached.
     Raises: ArgumentError: If the type is another one.
     Example: fg.optim.piecewise_interpolate_schedule("linear", 1.0, {4: 0.5})(2) -> np.float64(0.75)
@@ -321,13 +302,7 @@ def linear_onecycle_schedule(
 ) -> Schedule:
     """Up, down, and further down, along straight lines (Smith and Topin, 2019).
 
-    Args:
-        transition_steps: How many steps it takes.
-        peak_value: The largest value.
-        pct_start: The share of the steps after which it is reached.
-        pct_final: The share after which the first value is reached again.
-        div_factor: The largest value divided by the first.
-        final_div_factor: The first value divided by the last.
+    Args: pct_final: The share after which the first value is reached again.
     Example: fg.optim.linear_onecycle_schedule(10, 1.0)(2) -> np.float64(0.6799999999999999)
     """
     _check_steps("linear_onecycle_schedule", "transition_steps", transition_steps)
@@ -350,13 +325,6 @@ def cosine_onecycle_schedule(
     final_div_factor: Scalar = 1e4,
 ) -> Schedule:
     """Up and down along two waves of the cosine (Smith and Topin, 2019).
-
-    Args:
-        transition_steps: How many steps it takes.
-        peak_value: The largest value.
-        pct_start: The share of the steps after which it is reached.
-        div_factor: The largest value divided by the first.
-        final_div_factor: The first value divided by the last.
 
     Example:
         >>> rate = fg.optim.cosine_onecycle_schedule(100, peak_value=1.0)

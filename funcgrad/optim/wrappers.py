@@ -59,7 +59,6 @@ class MultiSteps:
         opt: The optimiser.
         every_k_schedule: ``k``, or a function from the number of steps taken to it.
         use_grad_mean: Whether the step is taken with the mean of the gradients, or their sum.
-        accumulator_dtype: Dtype in which they are added, by default that of the parameters.
 
     Example:
         >>> opt = fg.optim.MultiSteps(fg.optim.sgd(1.0), every_k_schedule=2)

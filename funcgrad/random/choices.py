@@ -37,11 +37,9 @@ def permutation(
     """The numbers below ``x``, or the slices of ``x``, in random order.
 
     Args:
-        key: A key.
         x: An int, which stands for ``arange(x)``, or an array.
         axis: The axis along which slices are permuted.
         independent: Whether every line along the axis gets an order of its own.
-        out_sharding: Must be None.
     Returns: An array like ``x``.
     Example: print(fg.random.permutation(fg.random.key(0), 5)) -> [0 1 4 3 2]
     """
@@ -98,9 +96,7 @@ def choice(
     """Random elements of an array, or numbers below an int.
 
     Args:
-        key: A key.
         a: An int, which stands for ``arange(a)``, or an array.
-        shape: Shape of the choices.
         replace: Whether an element may be chosen again.
         p: Probabilities (they need not sum to 1), one per element; by default equal ones.
         axis: The axis along which slices of ``a`` are chosen.
@@ -178,14 +174,11 @@ def categorical(
     """Random categories with the probabilities ``softmax(logits)``.
 
     Args:
-        key: A key.
         logits: Unnormalised logarithms of the probabilities, floating.
         axis: The axis of the categories.
         shape: Shape of the result: that of the other axes, possibly with axes before them; by
             default one draw for each.
         replace: Whether a category may be drawn again within the axes before.
-        mode: As in `gumbel`.
-        out_sharding: Must be None.
     Returns: Indices along the axis, int64.
 
     Example:

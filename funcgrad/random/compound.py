@@ -84,7 +84,6 @@ def beta(
     """Numbers in (0, 1) with a density proportional to ``x**(a - 1) (1 - x)**(b - 1)``.
 
     Args:
-        a: Positive, a scalar or an array that broadcasts to ``shape``.
         b: Positive, likewise.
         shape: Shape of the result, by default that of the parameters.
     Returns: The samples, once differentiable in ``a`` and ``b``.
@@ -140,9 +139,7 @@ def chisquare(
 ) -> Array:
     """Sums of squares of ``df`` normal numbers.
 
-    Args:
-        df: Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.
-        shape: Shape of the result, by default that of ``df``.
+    Args: shape: Shape of the result, by default that of ``df``.
     Returns: The samples, differentiable in ``df``.
     Example: fg.random.chisquare(fg.random.key(0), 3.0) -> np.float64(1.813893477449012)
     """
@@ -163,7 +160,6 @@ def t(
 ) -> Array:
     """Student's t: normal numbers over the root of the mean of ``df`` squares of others.
 
-    Args: df: Degrees of freedom, positive, a scalar or an array that broadcasts to ``shape``.
     Returns: The samples, differentiable in ``df``.
     Example: fg.random.t(fg.random.key(0), 3.0) -> np.float64(1.4011588834378865)
     """

@@ -95,11 +95,9 @@ def poisson(
     """Numbers of independent events, of which there are ``lam`` on average.
 
     Args:
-        key: A key.
         lam: Mean, not negative, a scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result, by default that of ``lam``.
         dtype: Integer dtype, by default int64.
-        out_sharding: Must be None.
 
     Returns:
         Integers, without derivatives. They are drawn in single precision and are those of JAX, but
@@ -177,11 +175,9 @@ def binomial(
     """Numbers of successes of probability ``p`` in ``n`` trials.
 
     Args:
-        key: A key.
         n: Number of trials, a scalar or an array that broadcasts to ``shape``.
         p: Probability, likewise. Its dtype decides in which precision they are drawn.
         shape: Shape of the result, by default that of the parameters.
-        dtype: float64 by default, or float32.
 
     Returns:
         Integers in a floating dtype, without derivatives; nan where ``n`` or ``p`` is negative or
@@ -310,11 +306,9 @@ def multinomial(
     """How often each of several outcomes occurs in ``n`` trials.
 
     Args:
-        key: A key.
         n: Number of trials, a scalar or an array that broadcasts to the leading axes.
         p: Probabilities of the outcomes, along the last axis.
         shape: Shape of the result, by default that of ``p``; its last axis is that of ``p``.
-        dtype: float64 by default, or float32.
         unroll: Accepted; how loops are compiled is not for the caller to say.
 
     Returns:

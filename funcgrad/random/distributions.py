@@ -300,13 +300,11 @@ def bernoulli(
     """True with probability ``p``.
 
     Args:
-        key: A key.
         p: Probability, a floating scalar or an array that broadcasts to ``shape``. Its dtype
             decides which bits are drawn: a NumPy float32 gives JAX's default draws.
         shape: Shape of the result, by default that of ``p``.
         mode: ``"low"`` compares one uniform number, ``"high"`` two, which is exact for very
             small ``p``.
-        out_sharding: Must be None.
     Returns: Bools.
     Example: print(fg.random.bernoulli(fg.random.key(1), 0.25, (6,)).dtype) -> bool
     """
@@ -354,11 +352,8 @@ def geometric(
     """Number of trials up to the first success of probability ``p``.
 
     Args:
-        key: A key.
-        p: Probability, a floating scalar or an array that broadcasts to ``shape``.
         shape: Shape of the result, by default that of ``p``.
         dtype: Integer dtype, by default int64.
-        out_sharding: Must be None.
     Returns: Integers, at least 1.
     Example: fg.random.geometric(fg.random.key(0), 0.5) -> np.int64(2)
     """

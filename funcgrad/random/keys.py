@@ -85,9 +85,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> KeyArray:
 def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
     """A key as an array of its words, without a dtype of its own.
 
-    Args:
-        seed: Integer scalar, as of `key`.
-        impl: The generator, as of `key`.
+    Args: seed: Integer scalar, as of `key`.
 
     Returns:
         A uint32 array of shape ``(2,)``: the high and the low word of the seed. Every function
@@ -257,9 +255,7 @@ def parts_of(key: ArrayLike, count: int = 2) -> list[Array]:
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A new key from a key and a number, such as the index of a step.
 
-    Args:
-        key: A key.
-        data: Integer scalar, of which the lower 32 bits count; a Python int must fit into them.
+    Args: data: Integer scalar, of which the lower 32 bits count; a Python int must fit into them.
     Returns: A key; for an array of words, of shape ``(2,)``, such an array.
     Example: fg.random.fold_in(fg.random.key(0), 7)
         -> Array((), dtype=key<fry>) overlaying:
@@ -305,7 +301,6 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = N
     Args:
         key_bits_array: The words, a uint32 array of shape ``(..., 2)``; of other generators than
             the default, one to four of them.
-        impl: The generator, as of `key`.
         dtype: Likewise, or what `key_dtype` returns; but not both.
     Returns: A key array of the shape without the last axis.
     Raises: ArgumentError: If they are no words of keys.

@@ -38,15 +38,12 @@ def multivariate_normal(
     """Normal vectors of given mean and covariance.
 
     Args:
-        key: A key.
         mean: Means, ``(..., n)``.
         cov: Covariances, symmetric and positive definite, ``(..., n, n)``.
         shape: Shape of the result without its last axis, to which the leading axes of the
             parameters broadcast; by default that of these together.
-        dtype: float64 by default, or float32.
         method: How a covariance is factored: by ``"cholesky"``, ``"eigh"`` or ``"svd"``. The last
             two take singular ones too.
-        out_sharding: Must be None.
     Returns: The samples, ``(*shape, n)``, differentiable in ``mean`` and ``cov``.
 
     Raises:
@@ -111,13 +108,11 @@ def orthogonal(
     """Orthogonal matrices, uniformly distributed.
 
     Args:
-        key: A key.
         n: Number of rows.
         shape: Shape of the result without its last two axes.
         dtype: float64 by default, float32, or a complex dtype, for unitary matrices.
         m: Number of columns, by default ``n``; then rows or columns are orthonormal, the shorter
             ones.
-        out_sharding: Must be None.
     Returns: Matrices, ``(*shape, n, m)``.
 
     Example:

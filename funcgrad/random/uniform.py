@@ -108,13 +108,10 @@ def randint(
     """Uniform integers in ``minval .. maxval - 1``.
 
     Args:
-        key: A key.
-        shape: Shape of the result.
         minval: Smallest value, a scalar or an array that broadcasts to ``shape``.
         maxval: End of the range, likewise; where it is not above ``minval`` the result is
             ``minval``. One more than the largest value of the dtype is allowed.
         dtype: Integer dtype, by default int64.
-        out_sharding: Must be None.
 
     Returns:
         Integers. Their probabilities differ by at most one part in 2**64 (2**32 for dtypes of up

@@ -68,7 +68,6 @@ def logsumexp(
         a: Array of real or complex numbers.
         axis: The axis or axes that are summed over, by default all.
         b: Factors that broadcast with ``a``, of any sign.
-        keepdims: Whether the axes stay, with length 1.
         return_sign: Whether the sum may be negative, and its sign is returned too.
         where: Bool array that broadcasts with ``a``: which elements are summed, by default all.
 

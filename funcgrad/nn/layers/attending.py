@@ -48,9 +48,6 @@ def attention(
         bias: Whether the four products have a bias.
         dropout: Probability with which a weight is dropped in training, for which ``apply`` then
             needs a random key.
-        kernel_init: Initial kernels, `initializers`.
-        bias_init: Initial biases.
-        dtype: Dtype of the parameters.
     Returns: A layer from (batch, length, inputs) to (batch, length, out_features). Its parameters
         ``query``, ``key``, ``value`` and ``out`` are those of `dense` layers: head ``i`` has the
         ``i``-th part of the outputs of the first three. They are the transposed parts of the

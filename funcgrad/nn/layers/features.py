@@ -30,12 +30,6 @@ def dense(
 ) -> Layer:
     """Every output a weighted sum of all inputs: ``x @ kernel + bias``.
 
-    Args:
-        features: Number of outputs.
-        bias: Whether there is a bias.
-        kernel_init: Initial kernel, `initializers`.
-        bias_init: Initial bias.
-        dtype: Dtype of the parameters.
     Returns: A layer from (..., inputs) to (..., features), with parameters ``kernel`` (inputs,
         features) and ``bias`` (features,).
 
@@ -70,7 +64,6 @@ def embedding(
         n: Number of rows: the integers are 0 to n - 1.
         features: Length of the vectors.
         embedding_init: Initial table, by default normal with variance ``1 / features``.
-        dtype: Dtype of the table.
     Returns: A layer from integers (...) to (..., features), with the parameter ``embedding``
         (n, features). An integer without a row raises
         `OutOfBoundsError`, or gives nan if it is traced.
@@ -113,21 +106,15 @@ def conv(
     """Convolution: the same weighted sum at every place, as `nn.conv`.
 
     Args:
-        features: Number of outputs.
         kernel_shape: Lengths of the kernel along all axes along which it slides; an integer for
             one axis.
-        strides: Distance of windows, one number or one for each axis.
         padding: ``"SAME"``, ``"VALID"``, ``"SAME_LOWER"``, ``"CAUSAL"``, an integer, or one integer
             or pair (low, high) for every axis; flax's ``"CIRCULAR"`` and ``"REFLECT"``.
-        dilation: Distance of the elements that neighbouring taps of the kernel meet.
         groups: Into how many groups features are divided; as many as inputs for a depthwise one.
         padding_mode: What is beyond the ends: ``"zeros"``, ``"circular"``, ``"reflect"`` or
             ``"replicate"``.
-        bias: Whether there is a bias.
         kernel_init: Initial kernel, `initializers`; an output's number of inputs includes the
             taps of the kernel.
-        bias_init: Initial bias.
-        dtype: Dtype of the parameters.
     Returns: A layer from (batch, ..., inputs) to (batch, ..., features), with parameters ``kernel``
         ``(*kernel_shape, inputs / groups, features)`` and ``bias`` (features,).
 
@@ -182,16 +169,10 @@ def conv_transpose(
     """Convolution that spreads its input, as `nn.conv_transpose`: images become larger.
 
     Args:
-        features: Number of outputs.
         kernel_shape: Lengths of the kernel along all axes; an integer for one axis.
         strides: Distance to which neighbouring elements are spread.
         padding: ``"SAME"`` for a result ``strides`` times as long, ``"VALID"``, or what is around
             the spread elements.
-        dilation: Distance of the elements that neighbouring taps of the kernel meet.
-        bias: Whether there is a bias.
-        kernel_init: Initial kernel, `initializers`.
-        bias_init: Initial bias.
-        dtype: Dtype of the parameters.
     Returns: A layer from (batch, ..., inputs) to (batch, ..., features), with parameters ``kernel``
         ``(*kernel_shape, inputs, features)`` and ``bias`` (features,).
 

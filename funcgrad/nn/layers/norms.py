@@ -47,9 +47,6 @@ def layer_norm(
 def rms_norm(*, epsilon: float = 1e-5, scale: bool = True, dtype: Any = np.float32) -> Layer:
     """Every row of mean square 1, then scaled: `nn.rms_norm`.
 
-    Args:
-        epsilon: Added to the mean square.
-        dtype: Dtype of the scale.
     Returns: A layer from (..., features) to (..., features), with the parameter ``scale``
         (features,).
 
@@ -124,17 +121,11 @@ def batch_norm(
     them; otherwise they are those of the state.
 
     Args:
-        momentum: Weight of the old running statistics; PyTorch's is one minus this.
-        epsilon: Added to the variance.
         bessel: Which variances are divided by ``n - 1`` instead of ``n``: ``"running"`` that of
             the running statistics (as in PyTorch), ``"never"`` none (as in flax), ``"always"``
             also that which normalises.
-        axis: The axis of the features.
         axis_name: Name of an axis of a surrounding `vmap`, or of processes, or a tuple of names,
             whose examples are parts of one batch: in training they share its statistics.
-        scale: Whether there is a scale.
-        bias: Whether there is a bias.
-        dtype: Dtype of parameters and state.
     Returns: A layer from (batch, ..., features) to (batch, ..., features), with parameters
         ``scale`` and ``bias``, and a state of ``mean`` and ``variance`` (features,).
 

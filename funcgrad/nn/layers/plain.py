@@ -49,10 +49,7 @@ def max_pool(
 ) -> Layer:
     """The largest element of every window, `nn.max_pool`.
 
-    Args:
-        window_shape: Length of the window along every axis; an integer for one axis.
-        strides: Distance of windows, by default 1.
-        padding: ``"VALID"``, ``"SAME"``, an integer, or one integer or pair for every axis.
+    Args: padding: ``"VALID"``, ``"SAME"``, an integer, or one integer or pair for every axis.
     Returns: A layer from (batch, ..., features) to (batch, ..., features).
     Example: fg.nn.layers.max_pool((2, 2), strides=2).apply((), (), np.ones((4, 8, 8, 3)))[0].shape
         -> (4, 4, 4, 3)
@@ -68,10 +65,7 @@ def min_pool(
 ) -> Layer:
     """The smallest element of every window, `nn.min_pool`; otherwise as `max_pool`.
 
-    Args:
-        window_shape: Lengths of the window in space.
-        strides: Steps of the window.
-        padding: ``"SAME"`` or ``"VALID"``.
+    Args: padding: ``"SAME"`` or ``"VALID"``.
 
     Example:
         >>> (lambda layer, x: layer.apply(*layer.init(fg.random.key(0), x), x)[0])(
@@ -95,8 +89,6 @@ def avg_pool(
     """The mean element of every window, `nn.avg_pool`.
 
     Args:
-        window_shape: Length of the window along every axis; an integer for one axis.
-        strides: Distance of windows, by default 1.
         padding: As in `max_pool`.
         count_include_pad: Whether zeros beyond the ends are counted.
     Returns: A layer from (batch, ..., features) to (batch, ..., features).

@@ -47,9 +47,6 @@ def rnn_cell(
     Args:
         features: Length of the carry ``h``, which is the output too.
         activation: Instead of ``tanh``.
-        kernel_init: Initial kernel.
-        recurrent_init: Initial recurrent kernel, a square matrix.
-        dtype: Dtype of the parameters.
     Returns: A cell with parameters ``kernel`` (inputs, features), ``recurrent_kernel`` (features,
         features) and ``bias`` (features,), for `recurrent`. The bias is the sum of both biases
         of PyTorch's ``RNNCell``.

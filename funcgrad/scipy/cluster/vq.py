@@ -26,9 +26,7 @@ kmeans = host_function("scipy.cluster.vq", "kmeans")
 def whiten(obs: Any, check_finite: bool | None = None) -> Any:
     """Columns over their standard deviations, as `scipy.cluster.vq.whiten`.
 
-    Args:
-        obs: ``(m, n)``.
-        check_finite: Accepted for SciPy's signature.
+    Args: obs: ``(m, n)``.
     Returns: ``(m, n)``; columns that do not vary are left as they are.
     Example: fg.scipy.cluster.vq.whiten(np.array([[1.0, 10.0], [3.0, 30.0]]))
         -> array([[1., 1.],
@@ -45,7 +43,6 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     Args:
         obs: ``(m, n)``; or ``(m,)``, of numbers.
         code_book: ``(k, n)``; or ``(k,)``.
-        check_finite: Accepted for SciPy's signature.
     Returns: Its number ``(m,)``, and its distance ``(m,)``, whose derivative is 0 where it is 0.
     Raises: ShapeError: If vectors have different lengths.
 
@@ -96,7 +93,6 @@ def kmeans2(
         minit: "matrix"; or how SciPy's function finds first means.
         missing: What SciPy's function does where no observation is nearest to a mean. With
             ``"matrix"`` the mean stays where it is.
-        check_finite: Accepted for SciPy's signature.
         rng: For SciPy's function.
         seed: For SciPy's function.
     Returns: Means ``(k, n)``, and the numbers of the nearest ones ``(m,)``.

@@ -4,9 +4,11 @@ This package is a page of names; the work is in the modules that it names.
 """
 # ruff: noqa: F403, F405
 
+from funcgrad.base.signatures import share
 from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.fft.cosines import *
 from funcgrad.scipy.fft.fourier import *
+from funcgrad.scipy.fft.meanings import MEANINGS
 
 __all__ = [
     "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "fht", "fhtoffset",
@@ -15,4 +17,5 @@ __all__ = [
     "next_fast_len", "prev_fast_len", "rfft", "rfft2", "rfftfreq", "rfftn", "set_workers",
 ]  # fmt: skip
 
+share(__name__, MEANINGS)
 present_results(__name__)

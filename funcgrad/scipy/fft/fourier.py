@@ -43,12 +43,8 @@ def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> np
 
     As `scipy.fft.fftfreq`; ``xp`` is accepted for its signature.
 
-    Args:
-        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
+    Args: n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
             their number.
-        d: Distance of samples.
-        xp: Accepted for SciPy's signature; there is one library of arrays.
-        device: ``None`` or ``"cpu"``.
     Example: fg.scipy.fft.fftfreq(4) -> array([ 0.  ,  0.25, -0.5 , -0.25])
     """
     check_placement("fftfreq", device=device)
@@ -60,12 +56,8 @@ def rfftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> n
 
     As `scipy.fft.rfftfreq`; ``xp`` is accepted for its signature.
 
-    Args:
-        n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
+    Args: n: Length of the transformed axis: zeros are added, or elements left out. Of frequencies,
             their number.
-        d: Distance of samples.
-        xp: Accepted for SciPy's signature; there is one library of arrays.
-        device: ``None`` or ``"cpu"``.
     Example: fg.scipy.fft.rfftfreq(4) -> array([0.  , 0.25, 0.5 ])
     """
     check_placement("rfftfreq", device=device)
@@ -191,12 +183,7 @@ def fht(a: Any, dln: float, mu: float, offset: float = 0.0, bias: float = 0.0) -
 
     As `scipy.fft.fht`: the fast Hankel transform of samples at logarithmic distances.
 
-    Args:
-        a: Real samples, along the last axis.
-        dln: Logarithm of the ratio of neighbouring distances, a known number.
-        mu: Order of the Bessel function, a known number.
-        offset: Logarithm of the shift of the output, a known number.
-        bias: Exponent of the power law, a known number.
+    Args: a: Real samples, along the last axis.
     Returns: The transform, an array like ``a``; it is linear in it.
 
     Reference:
@@ -220,12 +207,7 @@ def ifht(A: Any, dln: float, mu: float, offset: float = 0.0, bias: float = 0.0) 
 
     As `scipy.fft.ifht`: the inverse of `fht`.
 
-    Args:
-        A: Real samples, along the last axis.
-        dln: As in `fht`.
-        mu: As in `fht`.
-        offset: As in `fht`.
-        bias: As in `fht`.
+    Args: A: Real samples, along the last axis.
     Returns: What `fht` was taken of.
     Example: fg.scipy.fft.ifht(np.array([1.0, 2.0, 3.0, 4.0]), 0.1, 0.0)
         -> array([ 7.42190037, -3.93952313, 10.24214401, -3.72452125])

@@ -19,10 +19,12 @@ from scipy.integrate import (
     ode,
 )
 
+from funcgrad.base.signatures import share
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.integrate.boundary_values import solve_bvp
 from funcgrad.scipy.integrate.initial_value import OdeResult, OdeSolution, odeint, solve_ivp
+from funcgrad.scipy.integrate.meanings import MEANINGS
 from funcgrad.scipy.integrate.quadrature import *
 from funcgrad.scipy.integrate.samples import *
 
@@ -41,4 +43,5 @@ __all__ = [
     "simpson", "solve_bvp", "solve_ivp", "tanhsinh", "tplquad", "trapezoid",
 ]  # fmt: skip
 
+share(__name__, MEANINGS)
 present_results(__name__)

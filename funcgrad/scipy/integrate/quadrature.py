@@ -60,9 +60,6 @@ def fixed_quad(
 
     Args:
         func: ``func(x, *args)`` of a vector, with values along the last axis.
-        a: Begin.
-        b: End.
-        args: Further arguments.
         n: Number of nodes.
     Returns: The integral, and ``None``.
 
@@ -102,12 +99,8 @@ def quad(
         func: ``func(x, *args)`` of a number.
         a: Begin, possibly ``-inf``.
         b: End, possibly ``inf``. Infinite ends must be known, finite ones may be traced.
-        args: Further arguments.
         full_output: Whether a dict with the number of intervals is returned, too.
-        epsabs: Absolute tolerance.
-        epsrel: Relative tolerance.
         limit: The most intervals.
-        points: Where the integrand has breaks, known numbers between finite ends.
         weight: Must be ``None``: write the weight into the function.
         wvar: Accepted for SciPy's signature.
         wopts: Accepted for SciPy's signature.
@@ -166,10 +159,8 @@ def quad_vec(
         cache_size: Accepted for SciPy's signature.
         limit: The most intervals. They are all evaluated where values are traced.
         workers: Accepted for SciPy's signature.
-        points: As in `quad`.
         quadrature: Accepted for SciPy's signature: it is Kronrod's rule of 21 nodes.
         full_output: Whether a dict with the number of intervals is returned, too.
-        args: Further arguments.
     Returns: The integral and an estimate of its error.
 
     Example:
@@ -206,11 +197,6 @@ def dblquad(
         func: ``func(y, x, *args)``.
         a: Begin in ``x``.
         b: End in ``x``.
-        gfun: Begin in ``y``: a number or a function of ``x``.
-        hfun: End in ``y``, likewise.
-        args: Further arguments.
-        epsabs: As in `quad`.
-        epsrel: As in `quad`.
     Returns: The integral and an estimate of its error.
 
     Example:
@@ -244,13 +230,8 @@ def tplquad(
         func: ``func(z, y, x, *args)``.
         a: Begin in ``x``.
         b: End in ``x``.
-        gfun: Begin in ``y``: a number or a function of ``x``.
-        hfun: End in ``y``, likewise.
         qfun: Begin in ``z``: a number or a function of ``x`` and ``y``.
         rfun: End in ``z``, likewise.
-        args: Further arguments.
-        epsabs: As in `quad`.
-        epsrel: As in `quad`.
     Returns: The integral and an estimate of its error.
 
     Example:
@@ -281,7 +262,6 @@ def nquad(
         func: ``func(x0, ..., xn, *args)``.
         ranges: For every variable, innermost first, a pair of ends, or a function of the variables
             after it, and ``args``, that gives them.
-        args: Further arguments.
         opts: Options of `quad`, a dict for all or one for each variable.
         full_output: Whether an empty dict is returned, too.
     Returns: The integral and an estimate of the error of the outermost one.

@@ -18,11 +18,6 @@ __all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "tra
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral of samples by the trapezoidal rule, as `scipy.integrate.trapezoid`.
 
-    Args:
-        y: Samples.
-        x: Where they are taken: a vector, or an array like ``y``; by default at equal distances.
-        dx: The distance.
-        axis: Axis of ``y`` that is integrated along.
     Returns: The integrals, without that axis.
 
     Example:
@@ -42,12 +37,7 @@ def cumulative_trapezoid(
 
     As `scipy.integrate.cumulative_trapezoid`.
 
-    Args:
-        y: Samples.
-        x: As in `trapezoid`.
-        dx: As in `trapezoid`.
-        axis: As in `trapezoid`.
-        initial: ``None``, or 0, which is put in front.
+    Args: initial: ``None``, or 0, which is put in front.
     Returns: The integrals up to each sample after the first, and to the first with ``initial=0``.
     Raises: ArgumentError: If ``initial`` is another number.
 
@@ -67,11 +57,7 @@ def cumulative_trapezoid(
 def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral of samples by Simpson's rule, as `scipy.integrate.simpson`.
 
-    Args:
-        y: Samples. If their number is even, the last interval has the parabola of the last three.
-        x: As in `trapezoid`.
-        dx: As in `trapezoid`.
-        axis: As in `trapezoid`.
+    Args: y: Samples. If their number is even, the last interval has the parabola of the last three.
     Returns: The integrals, without that axis.
 
     Example:
@@ -106,10 +92,7 @@ def cumulative_simpson(
     """Running integrals by Simpson's rule, as `scipy.integrate.cumulative_simpson`.
 
     Args:
-        y: Samples.
         x: As in `trapezoid`, strictly increasing.
-        dx: As in `trapezoid`.
-        axis: As in `trapezoid`.
         initial: What is put in front and added; by default nothing.
     Returns: The integrals up to each sample after the first, and the first with ``initial``.
 
@@ -146,8 +129,6 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
 
     Args:
         y: Samples at equal distances.
-        dx: The distance.
-        axis: Axis of ``y`` that is integrated along.
         show: Accepted for SciPy's signature.
     Returns: The integrals, without that axis.
     Raises: ArgumentError: If the number of samples is another one.

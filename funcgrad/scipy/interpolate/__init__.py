@@ -23,9 +23,11 @@ from scipy.interpolate import (
     UnivariateSpline,
 )
 
+from funcgrad.base.signatures import share
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.interpolate.grids import *
+from funcgrad.scipy.interpolate.meanings import MEANINGS
 from funcgrad.scipy.interpolate.piecewise import *
 from funcgrad.scipy.interpolate.polynomials import *
 from funcgrad.scipy.interpolate.splines import *
@@ -58,4 +60,5 @@ __all__ = [
     "splprep", "splrep", "sproot",
 ]  # fmt: skip
 
+share(__name__, MEANINGS)
 present_results(__name__)

@@ -38,10 +38,8 @@ class interp1d:
 
     Args:
         x: Places.
-        y: Values along an axis.
         kind: ``"linear"``, ``"nearest"``, ``"nearest-up"``, ``"previous"``, ``"next"``,
             ``"zero"``, ``"slinear"``, ``"quadratic"``, ``"cubic"``, or the degree of a spline.
-        axis: The axis.
         copy: Accepted for SciPy's signature.
         bounds_error: Whether places beyond the ends are an error, where they are known. By default
             they are, unless there is a ``fill_value``.

@@ -34,8 +34,6 @@ class PPoly:
     Args:
         c: Coefficients, of shape ``(k + 1, n, ...)``, the highest power first.
         x: Breakpoints, ``n + 1`` in ascending order.
-        extrapolate: Whether the first and last polynomial hold beyond the ends (the default),
-            ``"periodic"``, or False for nan there.
         axis: Axis of the values that the places of evaluation take.
 
     Example:
@@ -204,12 +202,7 @@ def _hermite(x: Any, y: Any, slopes: Any) -> Any:
 class CubicHermiteSpline(PPoly):
     """Cubic pieces with given values and slopes, as `scipy.interpolate.CubicHermiteSpline`.
 
-    Args:
-        x: Places, in ascending order.
-        y: Values along an axis.
-        dydx: Slopes there.
-        axis: The axis.
-        extrapolate: As of `PPoly`.
+    Args: dydx: Slopes there.
 
     Example:
         >>> import numpy as np
@@ -226,12 +219,6 @@ class CubicHermiteSpline(PPoly):
 
 class PchipInterpolator(PPoly):
     """Cubic pieces that are monotone where values are, as `scipy.interpolate.PchipInterpolator`.
-
-    Args:
-        x: Places, in ascending order.
-        y: Values along an axis.
-        axis: The axis.
-        extrapolate: As of `PPoly`.
 
     Example:
         >>> import numpy as np
@@ -270,9 +257,6 @@ class Akima1DInterpolator(PPoly):
     """Cubic pieces with slopes of near values, as `scipy.interpolate.Akima1DInterpolator`.
 
     Args:
-        x: Places, in ascending order.
-        y: Values along an axis.
-        axis: The axis.
         method: ``"akima"`` or ``"makima"``.
         extrapolate: As of `PPoly`; by default nan beyond the ends.
 
@@ -316,9 +300,6 @@ class CubicSpline(PPoly):
     """Cubic pieces with two continuous derivatives, as `scipy.interpolate.CubicSpline`.
 
     Args:
-        x: Places, in ascending order.
-        y: Values along an axis.
-        axis: The axis.
         bc_type: ``"not-a-knot"``, ``"periodic"``, ``"clamped"``, ``"natural"``, or a pair with one
             of these but the second, or ``(order, value)`` of a derivative, for each end.
         extrapolate: As of `PPoly`; ``"periodic"`` for periodic ones.
@@ -455,12 +436,7 @@ for _kind in (CubicHermiteSpline, PchipInterpolator, Akima1DInterpolator, CubicS
 def pchip_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> Any:
     """`PchipInterpolator` at places, as `scipy.interpolate.pchip_interpolate`.
 
-    Args:
-        xi: Places of values.
-        yi: Values.
-        x: Where it is evaluated.
-        der: Order of the derivative, or several.
-        axis: Axis of the values.
+    Args: x: Where it is evaluated.
     Returns: Values, or a list of them.
 
     Example:

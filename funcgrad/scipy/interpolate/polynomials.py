@@ -70,11 +70,7 @@ class BarycentricInterpolator(_Polynomial):
     """Polynomial through values, as `scipy.interpolate.BarycentricInterpolator`.
 
     Args:
-        xi: Places, all different.
-        yi: Values along an axis.
-        axis: The axis.
         wi: Weights of the places, if they are known.
-        rng: Accepted for SciPy's signature, as is ``random_state``.
         random_state: Without effect.
 
     Example:
@@ -120,11 +116,8 @@ class BarycentricInterpolator(_Polynomial):
 class KroghInterpolator(_Polynomial):
     """Polynomial through values and derivatives, as `scipy.interpolate.KroghInterpolator`.
 
-    Args:
-        xi: Places, ascending. Where one is repeated, and known, the values after the first are
+    Args: xi: Places, ascending. Where one is repeated, and known, the values after the first are
             derivatives there.
-        yi: Values along an axis.
-        axis: The axis.
 
     Example:
         >>> import numpy as np
@@ -198,13 +191,7 @@ def barycentric_interpolate(
 ) -> Any:
     """`BarycentricInterpolator` at places, as `scipy.interpolate.barycentric_interpolate`.
 
-    Args:
-        xi: Places of values.
-        yi: Values.
-        x: Where it is evaluated.
-        axis: Axis of the values.
-        der: Order of the derivative, or several.
-        rng: Accepted for SciPy's signature.
+    Args: x: Where it is evaluated.
     Returns: Values, or an array of them.
 
     Example:
@@ -220,11 +207,8 @@ def krogh_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> 
     """`KroghInterpolator` at places, as `scipy.interpolate.krogh_interpolate`.
 
     Args:
-        xi: Places of values.
         yi: Values, and derivatives.
         x: Where it is evaluated.
-        der: Order of the derivative, or several.
-        axis: Axis of the values.
     Returns: Values, or an array of them.
 
     Example:

@@ -26,10 +26,6 @@ class BSpline:
     Args:
         t: Knots, ascending; at least ``n + k + 1`` for ``n`` coefficients.
         c: Coefficients along an axis.
-        k: Degree.
-        extrapolate: Whether the outermost polynomials hold beyond the ends, ``"periodic"``, or
-            False for nan there.
-        axis: The axis.
 
     Example:
         >>> import numpy as np
@@ -148,13 +144,8 @@ def make_interp_spline(
     """Spline of degree ``k`` through values, as `scipy.interpolate.make_interp_spline`.
 
     Args:
-        x: Places, ascending.
-        y: Values along an axis.
-        k: Degree.
         t: Knots; by default those of "not-a-knot".
         bc_type: ``None`` or ``"not-a-knot"``. For other conditions there is `CubicSpline`.
-        axis: The axis.
-        check_finite: Accepted for SciPy's signature.
     Returns: The `BSpline`, differentiable in ``x`` and ``y``.
     Raises: ArgumentError: If another condition is wanted.
 

@@ -38,7 +38,6 @@ def eig(
     As `scipy.linalg.eig`: ``a v = w v``, or ``a v = w b v``; results are complex.
 
     Args:
-        a: Matrices, ``(..., n, n)``.
         b: Matrices of the same shape.
         left: Whether left eigenvectors are returned, ``u^H a = w u^H b``.
         right: Whether right ones are.
@@ -91,10 +90,7 @@ def eigvals(
     As `scipy.linalg.eigvals`: eigenvalues, complex, of matrices or of pairs of them.
 
     Args:
-        a: Matrix, or a stack of matrices.
         b: Second matrix, for example of a generalised eigenvalue problem.
-        overwrite_a: Without effect: arguments are never changed.
-        check_finite: Without effect.
         homogeneous_eigvals: Whether eigenvalues are pairs of numerators and denominators.
     Example: fg.scipy.linalg.eigvals(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> array([1.38196601+0.j, 3.61803399+0.j])
@@ -127,16 +123,8 @@ def eigh(
     Args:
         a: Hermitian matrices, ``(..., n, n)``; one triangle is read.
         b: Positive definite matrices of the same shape.
-        lower: Which triangle is read, of both.
-        eigvals_only: Whether eigenvalues alone are returned.
-        overwrite_a: Without effect.
-        overwrite_b: Without effect.
-        type: With ``b``, the equation: 1 ``a v = w b v``, 2 ``a b v = w v``, 3 ``b a v = w v``.
-        check_finite: Without effect.
-        subset_by_index: The numbers of the first and the last eigenvalue to be returned.
         subset_by_value: Two known numbers; eigenvalues above the first and not above the second
             are returned, of one matrix. How many these are must be known.
-        driver: Without effect.
         turbo: Accepted for JAX's signature.
         eigvals: Must be None: ask for ``subset_by_index``.
     Returns: Eigenvalues and eigenvectors (columns).
@@ -227,12 +215,7 @@ def eigvalsh(
 
     Args:
         b: Second matrix, for example of a generalised eigenvalue problem.
-        overwrite_a: Without effect: arguments are never changed.
-        overwrite_b: Without effect: arguments are never changed.
-        type: Which generalised problem, 1 to 3.
-        subset_by_index: First and last index of the eigenvalues that are returned.
         subset_by_value: Interval of the eigenvalues that are returned.
-        driver: Without effect.
     Example: fg.scipy.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> array([1.38196601, 3.61803399])
     """
@@ -277,12 +260,7 @@ def eig_banded(
     Args:
         a_band: Halves of the diagonals of Hermitian matrices, ``(..., m, n)``.
         lower: Whether these are the main one and those below; else those above and the main one.
-        eigvals_only: Whether eigenvalues alone are returned.
-        overwrite_a_band: Without effect.
-        select: Which eigenvalues: "a" all, "i" by index, "v" by value, as in `eigh`.
-        select_range: Two numbers for them.
         max_ev: Without effect.
-        check_finite: Without effect.
     Returns: Eigenvalues and eigenvectors (columns).
     Example: fg.scipy.linalg.eig_banded(np.array([[0.0, 1.0], [2.0, 3.0]]))[0]
         -> array([1.38196601, 3.61803399])
@@ -306,14 +284,7 @@ def eigvals_banded(
 
     As `scipy.linalg.eigvals_banded`: the eigenvalues of `eig_banded`.
 
-    Args:
-        a_band: The diagonals of a symmetric band matrix, as rows.
-        lower: Whether the lower triangle is read, or returned.
-        overwrite_a_band: Without effect: arguments are never changed.
-        select: ``"a"``, ``"v"`` or ``"i"``: all eigenvalues, those in an interval, or a range of
-            indices.
-        select_range: The interval or the range of indices.
-        check_finite: Without effect.
+    Args: a_band: The diagonals of a symmetric band matrix, as rows.
     Example: fg.scipy.linalg.eigvals_banded(np.array([[0.0, 1.0], [2.0, 3.0]]))
         -> array([1.38196601, 3.61803399])
     """
@@ -339,14 +310,8 @@ def eigh_tridiagonal(
     SciPy evaluates it, in compiled programs too.
 
     Args:
-        d: Main diagonals, ``(..., n)``.
         e: Diagonals next to them, ``(..., n - 1)``.
-        eigvals_only: Whether eigenvalues alone are returned.
-        select: Which eigenvalues: "a" all, "i" by index, "v" by value, as in `eigh`.
-        select_range: Two numbers for them.
-        check_finite: Without effect.
         tol: Without effect.
-        lapack_driver: Without effect.
         key: Accepted for JAX's signature.
     Returns: Eigenvalues, ascending, and eigenvectors (columns).
     Example: print(fg.scipy.linalg.eigh_tridiagonal(np.zeros(2), np.ones(1), eigvals_only=True))
@@ -375,14 +340,8 @@ def eigvalsh_tridiagonal(
     As `scipy.linalg.eigvalsh_tridiagonal`: the eigenvalues of `eigh_tridiagonal`.
 
     Args:
-        d: The diagonal.
         e: The elements next to the diagonal.
-        select: ``"a"``, ``"v"`` or ``"i"``: all eigenvalues, those in an interval, or a range of
-            indices.
-        select_range: The interval or the range of indices.
-        check_finite: Without effect.
         tol: Without effect.
-        lapack_driver: Without effect.
     Example: fg.scipy.linalg.eigvalsh_tridiagonal(np.array([2.0, 3.0]), np.array([1.0]))
         -> array([1.38196601, 3.61803399])
     """

@@ -46,8 +46,6 @@ def cholesky(
         a: Hermitian matrices, ``(..., n, n)``; one triangle is read.
         lower: Whether ``L`` with ``a = L L^H`` is returned, and the lower triangle read; else
             ``U`` with ``a = U^H U``, from the upper triangle.
-        overwrite_a: Without effect.
-        check_finite: Without effect.
     Returns: The factors.
     Example: print(fg.scipy.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]])))
         -> [[2. 1.]
@@ -71,7 +69,6 @@ def cho_factor(
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """Factors of matrices with rows exchanged, ``P a = L U``, for `lu_solve`.
 
-    Args: a: Matrices, ``(..., m, n)``.
     Returns: ``L`` (below the diagonal) and ``U`` in one matrix, and the exchanges of rows (int32):
         row ``i`` with row ``pivots[i]``.
 
@@ -97,10 +94,7 @@ def lu(
     As `scipy.linalg.lu`: ``a = P L U`` with a permutation, and triangular matrices.
 
     Args:
-        a: Matrices, ``(..., m, n)``.
         permute_l: Whether ``P L`` and ``U`` are returned.
-        overwrite_a: Without effect.
-        check_finite: Without effect.
         p_indices: Whether the permutation is given as indices (int32): ``a = L[p] @ U``.
     Returns: The factors.
 
@@ -139,10 +133,7 @@ def ldl(
 
     Args:
         A: Hermitian or symmetric matrices, ``(..., n, n)``; one triangle is read.
-        lower: Which triangle.
         hermitian: Whether complex matrices are Hermitian; else symmetric.
-        overwrite_a: Without effect.
-        check_finite: Without effect.
     Returns: ``L``, ``D`` and the rows (int32) that make ``L`` triangular. Derivatives keep the
         blocks.
     Example: fg.scipy.linalg.ldl(np.array([[2.0, 1.0], [1.0, 3.0]]))[1]
@@ -169,14 +160,10 @@ def qr(
     As `scipy.linalg.qr`: ``a = Q R``.
 
     Args:
-        a: Matrices, ``(..., m, n)``.
-        overwrite_a: Without effect.
-        lwork: Without effect.
         mode: "full"; "economic"; "r" for ``R`` of "full" alone, in a tuple; "raw" for the
             reflections and their factors, which have no derivative, and ``R``.
         pivoting: Whether columns are exchanged, so that the diagonal of ``R`` descends. Then the
             order of columns (int32) is the last result: ``a[:, order] = Q R``.
-        check_finite: Without effect.
     Returns: A tuple of the results. Of a tall matrix the derivative needs mode "economic".
     Raises: ArgumentError: For another mode.
 
@@ -240,12 +227,10 @@ def qr_multiply(
     As `scipy.linalg.qr_multiply`: ``c Q``, or ``Q c`` if ``mode`` is "left", and ``R``.
 
     Args:
-        a: Matrix, or a stack of matrices.
         c: Matrix or vector that is multiplied.
         mode: ``"full"``, ``"r"`` or ``"economic"``: what is returned.
         pivoting: Whether columns are exchanged.
         conjugate: Whether to multiply by the conjugate of Q.
-        overwrite_a: Without effect: arguments are never changed.
         overwrite_c: Without effect: arguments are never changed.
     Example: np.abs(fg.scipy.linalg.qr_multiply(np.array([[3.0, 1.0], [4.0, 2.0]]), np.eye(2))[1])
         -> array([[5. , 2.2],
@@ -312,7 +297,6 @@ def polar(
     As `scipy.linalg.polar`: ``a = u p`` (``p u`` on the left side) with positive ``p``.
 
     Args:
-        a: Matrices, ``(..., m, n)``.
         side: "right" or "left".
         method: Accepted for JAX's signature, as are the next two: there is one method.
         eps: See there.
@@ -348,14 +332,6 @@ def schur(
 
     Derivatives are for distinct eigenvalues.
 
-    Args:
-        a: Matrices, ``(..., n, n)``.
-        output: "real" keeps real matrices real, with blocks of two rows for pairs of complex
-            eigenvalues; "complex" gives triangular ``T``.
-        lwork: Without effect.
-        overwrite_a: Without effect.
-        sort: Which eigenvalues come first: "lhp", "rhp", "iuc", "ouc" or a function.
-        check_finite: Without effect.
     Returns: ``T`` and ``Z``, and with ``sort`` how many eigenvalues came first.
 
     Example:
@@ -379,7 +355,6 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     Args:
         T: Real Schur form, block upper triangular, ``(..., n, n)``.
         Z: Unitary matrix of the decomposition; leading axes broadcast.
-        check_finite: Without effect.
     Example: fg.scipy.linalg.rsf2csf(np.array([[1.0, 2.0], [0.0, 3.0]]), np.eye(2))[0]
         -> array([[1.+0.j, 2.+0.j],
                   [0.+0.j, 3.+0.j]])
@@ -475,9 +450,7 @@ def hessenberg(
 
     As `scipy.linalg.hessenberg`: ``a = Q H Q^H``, ``H`` zero below its first subdiagonal.
 
-    Args:
-        a: Matrices, ``(..., n, n)``.
-        calc_q: Whether ``Q`` is returned as well.
+    Args: calc_q: Whether ``Q`` is returned as well.
     Returns: ``H``, or ``H`` and ``Q``.
     Example: fg.scipy.linalg.hessenberg(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> array([[2., 1.],
@@ -513,10 +486,6 @@ def qz(
 
     The eigenvalues have derivatives by ``eig(A, B)``.
 
-    Args:
-        B: Second matrix.
-        output: ``"real"`` or ``"complex"``.
-        sort: Which eigenvalues come first: a name as ``"lhp"``, or a function of them.
     Example: np.abs(fg.scipy.linalg.qz(np.diag([1.0, 2.0]), np.eye(2))[0])
         -> array([[1., 0.],
                   [0., 2.]])
@@ -542,10 +511,6 @@ def ordqz(
 
     ``alpha`` and ``beta`` are complex.
 
-    Args:
-        B: Second matrix.
-        sort: Which eigenvalues come first: a name as ``"lhp"``, or a function of them.
-        output: ``"real"`` or ``"complex"``.
     Example: fg.scipy.linalg.ordqz(np.diag([1.0, -2.0]), np.eye(2))[2] -> array([-2.+0.j,  1.+0.j])
     """
     return tuple(GeneralizedSchur(sort).bind(*_pencil("ordqz", A, B, output)))
@@ -612,11 +577,9 @@ def matrix_balance(
     Scales are powers of 2, so that ``T`` is constant as far as derivatives go.
 
     Args:
-        A: Matrices, ``(..., n, n)``.
         permute: Whether rows and columns may be exchanged.
         scale: Whether they may be scaled.
         separate: Whether the scales and the order (int32) are returned in place of ``T``.
-        overwrite_a: Without effect.
     Returns: ``B`` and ``T``, or ``B`` and the pair.
     Example: fg.scipy.linalg.matrix_balance(np.array([[1.0, 100.0], [0.01, 1.0]]))[0]
         -> array([[1.    , 1.5625],

@@ -52,7 +52,6 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     As `scipy.linalg.expm`.
 
     Args:
-        A: Matrices, ``(..., n, n)``.
         upper_triangular: Accepted for JAX's signature; the structure is seen from the values.
         max_squarings: Accepted for JAX's signature; there are as many as are needed.
     Returns: The exponentials, in the dtype of ``A``, if floating or complex.
@@ -169,11 +168,9 @@ def expm_frechet(
     As `scipy.linalg.expm_frechet`.
 
     Args:
-        A: Matrices, ``(..., n, n)``.
         E: Directions, of the same shape.
         method: Accepted without effect.
         compute_expm: Whether the exponential is returned as well.
-        check_finite: Without effect.
     Returns: The exponential and the derivative, or the derivative alone.
     Example: print(fg.scipy.linalg.expm_frechet(np.zeros((1, 1)), np.ones((1, 1))))
         -> (array([[1.]]), array([[1.]]))
@@ -222,9 +219,7 @@ def sqrtm(A: Any, *, blocksize: Any = None) -> Any:
 
     As `scipy.linalg.sqrtm`: the principal square root, complex for real matrices too.
 
-    Args:
-        A: Matrices, ``(..., n, n)``.
-        blocksize: Accepted without effect.
+    Args: blocksize: Accepted without effect.
     Returns: The roots.
 
     Example:
@@ -244,9 +239,7 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:
 
     As `scipy.linalg.fractional_matrix_power`; powers that are no integers are complex.
 
-    Args:
-        A: Matrices, ``(..., n, n)``.
-        t: The exponent, a known number.
+    Args: t: The exponent, a known number.
     Returns: The powers.
     Raises: ArgumentError: If ``t`` is traced.
     Example: fg.scipy.linalg.fractional_matrix_power(np.diag([4.0, 9.0]), 0.5)
@@ -369,7 +362,6 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     for equal eigenvalues too, if ``func`` is analytic there.
 
     Args:
-        A: Matrices, ``(..., n, n)``.
         func: Function of complex numbers, which is called with arrays of them.
         disp: Whether the result alone is returned.
     Returns: The function of the matrices; if not ``disp`` also an estimate of its relative error:

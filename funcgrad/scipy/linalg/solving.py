@@ -71,15 +71,10 @@ def solve_triangular(
     """Solve ``a x = b`` for triangular ``a``; the other triangle is not read.
 
     Args:
-        a: Matrices, ``(..., n, n)``.
-        b: A vector ``(n,)``, or right-hand sides ``(..., n, k)``.
         trans: Which system: 0 or "N" for ``a``, 1 or "T" for its transpose, 2 or "C" for its
             conjugate transpose.
         lower: Whether ``a`` is lower triangular.
         unit_diagonal: Whether the diagonal is taken to be 1 and not read.
-        overwrite_b: Without effect.
-        check_finite: Without effect.
-        debug: Accepted for JAX's signature.
     Returns: The solutions, of the shape of ``b`` (stacks broadcast).
 
     Raises:
@@ -186,18 +181,11 @@ def solve(
     """Solve ``a x = b``.
 
     Args:
-        a: Matrices, ``(..., n, n)``.
-        b: A vector ``(n,)``, or right-hand sides ``(..., n, k)``.
-        lower: For positive definite matrices, which triangle is read.
-        overwrite_a: Without effect.
-        overwrite_b: Without effect.
-        check_finite: Without effect.
         assume_a: "pos" or "positive definite" matrices are solved by `cho_solve`, "upper
             triangular" and "lower triangular" ones by substitution; "general" ("gen"), "symmetric"
             ("sym"), "hermitian" ("her"), "diagonal", "tridiagonal" and "banded" ones alike, as
             are those of which nothing is said.
         transposed: Whether the transpose of ``a`` takes its place.
-        debug: Accepted for JAX's signature.
     Returns: The solutions, of the shape of ``b``.
     Raises: ArgumentError: If ``assume_a`` is none of these.
     Example: print(fg.scipy.linalg.solve(np.diag([4.0, 2.0]), np.ones(2), assume_a="pos"))
@@ -286,9 +274,7 @@ def cholesky_banded(
 
     Args:
         ab: Half of the diagonals as rows, ``(..., u + 1, n)``, as in `solveh_banded`.
-        overwrite_ab: Without effect.
         lower: Whether the diagonals are those below the main one.
-        check_finite: Without effect.
     Returns: The factors, in the same form.
     Example: fg.scipy.linalg.cholesky_banded(np.array([[0.0, 2.0], [4.0, 5.0]]))
         -> array([[0., 1.],
@@ -339,7 +325,6 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
         c_or_cr: The first column, ``(n,)``, or a pair of it and the first row, of which the first
             element is not read; ``conj(c)`` by default.
         b: Right-hand sides, ``(n,)`` or ``(n, ...)``.
-        check_finite: Without effect.
     Returns: The solutions, of the shape of ``b``.
     Example: print(fg.scipy.linalg.solve_toeplitz(np.array([2.0, 1.0]), np.array([3.0, 3.0])))
         -> [1. 1.]
@@ -365,7 +350,6 @@ def matmul_toeplitz(
     Args:
         c_or_cr: The first column, ``(m,)``, or a pair of it and the first row, ``(n,)``.
         x: A vector ``(n,)`` or matrix ``(n, k)``.
-        check_finite: Without effect.
         workers: Without effect.
     Returns: The products, ``(m,)`` or ``(m, k)``.
     Example: fg.scipy.linalg.matmul_toeplitz(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
@@ -451,7 +435,6 @@ def solve_sylvester(a: Any, b: Any, q: Any, *, method: str = "schur", tol: float
     SciPy evaluates it, in compiled programs too.
 
     Args:
-        a: Matrices, ``(..., m, m)``.
         b: Matrices, ``(..., n, n)``.
         q: Matrices, ``(..., m, n)``.
         method: Accepted for JAX's signature: there is one method.
@@ -472,7 +455,6 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
 
     As `scipy.linalg.solve_continuous_lyapunov`: ``x`` with ``a x + x a^H = q``.
 
-    Args: q: The matrix on the right-hand side, ``(n, n)``.
     Example: fg.scipy.linalg.solve_continuous_lyapunov(-np.eye(2), -np.eye(2))
         -> array([[0.5, 0. ],
                   [0. , 0.5]])
@@ -489,10 +471,7 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
 
     As `scipy.linalg.solve_discrete_lyapunov`: ``x`` with ``a x a^H - x + q = 0``.
 
-    Args:
-        a: Matrices, ``(..., n, n)``.
-        q: Matrices of the same shape.
-        method: "direct" solves for all elements at once; "bilinear" by way of a continuous
+    Args: method: "direct" solves for all elements at once; "bilinear" by way of a continuous
             equation, if ``a`` has not the eigenvalue -1. By default the first for less than ten
             rows.
     Returns: The solutions.
@@ -523,13 +502,11 @@ def solve_continuous_are(
     ``g = b^H x e + s^H``. SciPy evaluates it, in compiled programs too.
 
     Args:
-        a: Matrices, ``(..., n, n)``.
         b: Matrices, ``(..., n, m)``.
         q: Hermitian matrices, ``(..., n, n)``.
         r: Regular Hermitian matrices, ``(..., m, m)``.
         e: Regular matrices, ``(..., n, n)``; the identity by default.
         s: Matrices, ``(..., n, m)``; zero by default.
-        balanced: Without effect.
     Returns: The solutions.
     Raises: LinAlgError: If there is no stabilising solution.
 
@@ -553,13 +530,9 @@ def solve_discrete_are(
     programs too.
 
     Args:
-        a: Matrix, or a stack of matrices.
         b: Second matrix, for example of a generalised eigenvalue problem.
-        q: The matrix on the right-hand side, ``(n, n)``.
         r: Weight of the input, a positive definite matrix.
         e: The elements next to the diagonal.
-        s: Rates of survival.
-        balanced: Without effect.
     Example: fg.scipy.linalg.solve_discrete_are(np.eye(1), np.eye(1), np.eye(1), np.eye(1))
         -> array([[1.61803399]])
     """

@@ -40,11 +40,8 @@ def norm(
     """Norm of vectors or matrices, as `numpy.linalg.norm`.
 
     Args:
-        a: Matrix, or a stack of matrices.
         ord: Which norm.
         axis: The axis of a vector norm, or the pair of axes of a matrix norm.
-        keepdims: Whether reduced axes stay, with length 1.
-        check_finite: Without effect.
     Example: fg.scipy.linalg.norm(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> np.float64(3.872983346207417)
     """
@@ -74,11 +71,8 @@ def pinv(
     As `scipy.linalg.pinv`: the Moore-Penrose inverse; derivatives are those at constant rank.
 
     Args:
-        a: Matrices, ``(..., m, n)``.
         atol: Singular values up to ``atol + rtol * largest`` count as zero.
         rtol: By default ``max(m, n)`` times the rounding error.
-        return_rank: Whether the rank is returned as well.
-        check_finite: Without effect.
     Returns: The inverses, ``(..., n, m)``, and if asked for the ranks.
     Example: fg.scipy.linalg.pinv(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> array([[ 0.6, -0.2],
@@ -102,7 +96,6 @@ def pinvh(
 
     As `scipy.linalg.pinvh`: `pinv` of Hermitian matrices, of which one triangle is read.
 
-    Args: return_rank: Whether to return the rank, too.
     Example: fg.scipy.linalg.pinvh(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> array([[ 0.6, -0.2],
                   [-0.2,  0.4]])
@@ -145,9 +138,7 @@ def null_space(
     The rank must be known, as it is in eager code, derivatives included. Derivatives are those at
     constant rank, and turn the columns not among themselves.
 
-    Args:
-        A: A matrix, ``(m, n)``.
-        rcond: Singular values up to this part of the largest count as zero.
+    Args: A: A matrix, ``(m, n)``.
     Returns: The columns, ``(n, k)``.
     Example: print(abs(fg.scipy.linalg.null_space(np.array([[1.0, 0.0]]))))
         -> [[0.]
@@ -163,7 +154,6 @@ def orth(A: Any, rcond: float | None = None) -> Any:
 
     As `scipy.linalg.orth`: orthonormal columns that span those of ``A``, of known rank.
 
-    Args: rcond: Singular values below this multiple of the greatest count as zero.
     Example: np.abs(fg.scipy.linalg.orth(np.array([[3.0, 3.0], [4.0, 4.0]])))
         -> array([[0.6],
                   [0.8]])
@@ -210,9 +200,7 @@ def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[An
 
     As `scipy.linalg.orthogonal_procrustes`: the unitary ``R`` with the least ``|A R - B|``.
 
-    Args:
-        A: Matrices, ``(..., m, n)``.
-        B: Matrices of the same shape.
+    Args: B: Matrices of the same shape.
     Returns: ``R``, and the sum of the singular values of ``A^H B``.
 
     Example:
@@ -242,7 +230,6 @@ def lstsq(
     Derivatives are those at constant rank.
 
     Args:
-        a: Matrices, ``(..., m, n)``.
         b: A vector ``(m,)`` or matrices ``(..., m, k)``.
         cond: Singular values up to this part of the largest count as zero.
     Returns: Solution; sums of squared residuals (empty if ``m <= n``, or if the rank is known to be
@@ -287,13 +274,8 @@ def inv(
 ) -> Any:
     """Inverse of matrices, as `scipy.linalg.inv`.
 
-    Args:
-        a: Matrices, ``(..., n, n)``.
-        overwrite_a: Without effect.
-        check_finite: Without effect.
-        assume_a: Structure, as in `solve`: of positive definite and triangular matrices one
+    Args: assume_a: Structure, as in `solve`: of positive definite and triangular matrices one
             triangle is read.
-        lower: Which triangle.
     Returns: The inverses.
     Example: fg.scipy.linalg.inv(np.array([[2.0, 1.0], [1.0, 3.0]]))
         -> array([[ 0.6, -0.2],

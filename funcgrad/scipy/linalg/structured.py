@@ -305,7 +305,6 @@ def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) ->
     As `scipy.linalg.issymmetric`.
 
     Args:
-        a: Matrices, ``(..., n, n)``.
         atol: Absolute tolerance; without both tolerances elements must be equal.
         rtol: Relative tolerance.
     Returns: Booleans.

@@ -113,14 +113,9 @@ def correlate1d(
     """Weighted sums of neighbours along one axis, as `scipy.ndimage.correlate1d`.
 
     Args:
-        input: Array.
         weights: Vector of weights, which may be traced; of complex ones the conjugate is taken.
-        axis: The axis.
-        output: The dtype of the result; that of ``input`` by default.
         mode: What stands beyond the ends: "reflect" (d c b a | a b c d), "mirror" (d c b | a b c
             d), "nearest", "wrap" or "constant", and those with "grid-".
-        cval: What stands there in mode "constant".
-        origin: By how much the window is shifted.
     Returns: An array like ``input``; complex if either is, whatever ``output`` is.
 
     Raises:
@@ -165,15 +160,8 @@ def correlate(
 ) -> Any:
     """Weighted sums of neighbours, as `scipy.ndimage.correlate`.
 
-    Args:
-        input: Array.
-        weights: Array of weights, one axis for each of ``axes``; it may be traced. Of complex
+    Args: weights: Array of weights, one axis for each of ``axes``; it may be traced. Of complex
             ones the conjugate is taken.
-        output: The dtype of the result; that of ``input`` by default.
-        mode: As in `correlate1d`; one, or one for each axis.
-        cval: What stands beyond the ends in mode "constant".
-        origin: By how much the window is shifted; one, or one for each axis.
-        axes: Axes to go along, all by default.
     Returns: An array like ``input``; complex if either is, whatever ``output`` is.
 
     Raises:
@@ -259,15 +247,8 @@ def gaussian_filter1d(
     """Gaussian mean of neighbours, or its derivatives, as `scipy.ndimage.gaussian_filter1d`.
 
     Args:
-        input: Array.
         sigma: Standard deviation; it may be traced where ``radius`` is given.
-        axis: The axis.
         order: Which derivative.
-        output: The dtype of the result; that of ``input`` by default.
-        mode: As in `correlate1d`.
-        cval: What stands beyond the ends in mode "constant".
-        truncate: At how many standard deviations the window ends.
-        radius: Where it ends instead.
     Returns: An array like ``input``.
     Raises: ArgumentError: If ``order`` or ``radius`` is negative.
     Example: print(np.round(fg.scipy.ndimage.gaussian_filter1d(np.eye(1, 5, 2)[0], 1.0), 3))
@@ -297,16 +278,7 @@ def gaussian_filter(
 ) -> Any:
     """`gaussian_filter1d` along several axes, as `scipy.ndimage.gaussian_filter`.
 
-    Args:
-        input: Array.
-        sigma: Standard deviations, one or one for each axis.
-        order: Which derivatives, likewise.
-        output: The dtype of the result; that of ``input`` by default.
-        mode: As in `correlate1d`, likewise.
-        cval: What stands beyond the ends in mode "constant".
-        truncate: At how many standard deviations windows end.
-        radius: Where they end instead, likewise.
-        axes: Axes to go along, all by default.
+    Args: order: Which derivatives, likewise.
     Returns: An array like ``input``.
     Example: print(np.round(fg.scipy.ndimage.gaussian_filter(np.eye(3), 0.5), 3))
         -> [[0.809 0.179 0.012]
@@ -359,14 +331,6 @@ def uniform_filter(
 ) -> Any:
     """Means of neighbours, as `scipy.ndimage.uniform_filter`.
 
-    Args:
-        input: Array.
-        size: Length of windows, one or one for each axis.
-        output: The dtype of the result; that of ``input`` by default.
-        mode: As in `correlate1d`, likewise.
-        cval: What stands beyond the ends in mode "constant".
-        origin: By how much windows are shifted, likewise.
-        axes: Axes to go along, all by default.
     Returns: An array like ``input``.
 
     Example:
@@ -427,12 +391,6 @@ def sobel(
 
     As `scipy.ndimage.sobel`.
 
-    Args:
-        input: Array.
-        axis: The axis.
-        output: The dtype of the result; that of ``input`` by default.
-        mode: As in `correlate1d`; one, or one for each axis.
-        cval: What stands beyond the ends in mode "constant".
     Returns: An array like ``input``.
     Example: print(fg.scipy.ndimage.sobel(np.array([1.0, 2.0, 4.0]))) -> [1. 3. 2.]
     """
@@ -453,15 +411,10 @@ def generic_laplace(
     """Sum of second derivatives along all axes, as `scipy.ndimage.generic_laplace`.
 
     Args:
-        input: Array.
         derivative2: From ``(input, axis, output, mode, cval, *extra_arguments,
             **extra_keywords)``.
-        output: The dtype of the result; that of ``input`` by default.
-        mode: As in `correlate1d`; one, or one for each axis.
-        cval: What stands beyond the ends in mode "constant".
         extra_arguments: Passed on.
         extra_keywords: Passed on.
-        axes: Axes to go along, all by default.
     Returns: An array like ``input``.
 
     Example:
@@ -587,15 +540,6 @@ def gaussian_laplace(
 
     Arguments are those of `gaussian_filter`.
 
-    Args:
-        input: Array.
-        sigma: Standard deviation of the Gaussian, for all axes or for each.
-        output: ``None`` or a dtype; results are new arrays.
-        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
-            ``"mirror"`` or ``"wrap"``.
-        cval: Value outside of the array where ``mode`` is ``"constant"``.
-        axes: The axes that are filtered; by default all.
-        **kwargs: Further keywords for ``gaussian_filter``.
     Example: fg.scipy.ndimage.gaussian_laplace(np.array([1.0, 2.0, 9.0, 4.0]), 1.0)
         -> array([ 1.85973702,  0.2608436 , -2.41804555,  0.29631293])
     """
@@ -616,15 +560,6 @@ def gaussian_gradient_magnitude(
 
     Arguments are those of `gaussian_filter`. Where it is 0, its derivative is 0.
 
-    Args:
-        input: Array.
-        sigma: Standard deviation of the Gaussian, for all axes or for each.
-        output: ``None`` or a dtype; results are new arrays.
-        mode: Values outside of the array: ``"reflect"``, ``"constant"``, ``"nearest"``,
-            ``"mirror"`` or ``"wrap"``.
-        cval: Value outside of the array where ``mode`` is ``"constant"``.
-        axes: The axes that are filtered; by default all.
-        **kwargs: Further keywords for ``gaussian_filter``.
     Example: fg.scipy.ndimage.gaussian_gradient_magnitude(np.array([1.0, 2.0, 9.0, 4.0]), 1.0)
         -> array([0.93136931, 2.2863095 , 0.91425433, 0.44068586])
     """

@@ -54,7 +54,6 @@ def fourier_gaussian(
         n: Negative for a whole spectrum; otherwise the length, along ``axis``, of the real array
             that `rfftn` transformed.
         axis: The axis of that transform.
-        output: The dtype of the result.
     Returns: An array like ``input``.
     Example: fg.scipy.ndimage.fourier_gaussian(np.ones(4), 1.0)
         -> array([1.        , 0.29121293, 0.00719188, 0.29121293])

@@ -125,14 +125,12 @@ def map_coordinates(
     """Values at any places of a spline through an array, as `scipy.ndimage.map_coordinates`.
 
     Args:
-        input: Array.
         coordinates: Places, one array of coordinates (or a row of one) for each axis of ``input``.
         output: The dtype of the result; that of ``input`` by default. An integer is taken as the
             order, which is JAX's third argument.
         order: Order of the spline, 0 to 5; 0 for the nearest element, 1 for linear interpolation.
         mode: What stands beyond the ends: "constant", "nearest", "mirror", "reflect", "wrap",
             "grid-constant", "grid-mirror" or "grid-wrap", as in SciPy.
-        cval: What stands there in mode "constant".
         prefilter: Whether the spline goes through the elements; otherwise they are its
             coefficients.
     Returns: Values, in the shape of one array of coordinates. They are differentiable in ``input``,
@@ -182,12 +180,8 @@ def shift(
     """Array that is moved along its axes, as `scipy.ndimage.shift`.
 
     Args:
-        input: Array.
         shift: By how many elements, one number or one for each axis; it may be traced.
-        output: The dtype of the result; that of ``input`` by default.
         order: As in `map_coordinates`.
-        mode: As in `map_coordinates`.
-        cval: As in `map_coordinates`.
         prefilter: As in `map_coordinates`.
     Returns: An array like ``input``.
     Example: print(fg.scipy.ndimage.shift(np.array([1.0, 2.0, 4.0]), 0.5, order=1)) -> [0.  1.5 3. ]
@@ -215,12 +209,8 @@ def zoom(
     """Array with more or fewer elements, as `scipy.ndimage.zoom`.
 
     Args:
-        input: Array.
         zoom: Known factor of lengths, one or one for each axis.
-        output: The dtype of the result; that of ``input`` by default.
         order: As in `map_coordinates`.
-        mode: As in `map_coordinates`.
-        cval: As in `map_coordinates`.
         prefilter: As in `map_coordinates`.
         grid_mode: Whether distances are measured from the borders of elements, not their middles.
     Returns: An array of lengths ``round(n * zoom)``.
@@ -258,15 +248,11 @@ def affine_transform(
     """Array under an affine map of its places, as `scipy.ndimage.affine_transform`.
 
     Args:
-        input: Array.
         matrix: Matrix; vector, for a diagonal one; or with one more column (and row), which is the
             offset. It may be traced.
         offset: Vector or number, which may be traced.
         output_shape: Shape of the result; that of ``input`` by default.
-        output: Its dtype; that of ``input`` by default.
         order: As in `map_coordinates`.
-        mode: As in `map_coordinates`.
-        cval: As in `map_coordinates`.
         prefilter: As in `map_coordinates`.
     Returns: An array of the shape ``output_shape``.
     Raises: ShapeError: If the matrix does not fit.
@@ -321,10 +307,7 @@ def rotate(
         angle: Degrees; it may be traced where ``reshape`` is False.
         axes: The plane.
         reshape: Whether the result is large enough to hold all of the input.
-        output: The dtype of the result; that of ``input`` by default.
         order: As in `map_coordinates`.
-        mode: As in `map_coordinates`.
-        cval: As in `map_coordinates`.
         prefilter: As in `map_coordinates`.
     Returns: The rotated array.
     Raises: ArgumentError: If there are not two axes.

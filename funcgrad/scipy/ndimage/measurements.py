@@ -58,7 +58,6 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Sums over regions, as `scipy.ndimage.sum_labels`.
 
     Args:
-        input: Array.
         labels: Integers that broadcast to it, which may be traced: regions have one number each.
         index: Known numbers of regions; by default all with positive numbers together.
     Returns: A value for each of ``index``, floating.

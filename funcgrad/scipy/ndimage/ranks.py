@@ -184,9 +184,7 @@ def rank_filter(
 
     The other arguments are those of `median_filter`.
 
-    Args:
-        rank: Which of the sorted neighbours, counted from 0, or from the end if negative.
-        footprint: Mask of the neighbours that count.
+    Args: rank: Which of the sorted neighbours, counted from 0, or from the end if negative.
     Example: fg.scipy.ndimage.rank_filter(np.array([1.0, 2.0, 9.0, 4.0]), 0, size=3)
         -> array([1., 1., 2., 4.])
     """
@@ -210,9 +208,7 @@ def percentile_filter(
 
     The other arguments are those of `median_filter`.
 
-    Args:
-        percentile: Which percentile of the neighbours.
-        footprint: Mask of the neighbours that count.
+    Args: percentile: Which percentile of the neighbours.
     Example: fg.scipy.ndimage.percentile_filter(np.array([1.0, 2.0, 9.0, 4.0]), 50, size=3)
         -> array([1., 2., 4., 4.])
     """

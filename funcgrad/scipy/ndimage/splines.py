@@ -172,9 +172,7 @@ def spline_filter1d(
     """Coefficients of the spline through lines, as `scipy.ndimage.spline_filter1d`.
 
     Args:
-        input: Array.
         order: Order of the spline, 0 to 5.
-        axis: The axis of the lines.
         output: The dtype of the result; complex where ``input`` is.
         mode: How lines go on beyond their ends, as in `map_coordinates`.
     Returns: An array like ``input``.

@@ -20,8 +20,10 @@ from scipy.optimize import (
     OptimizeWarning,
 )
 
+from funcgrad.base.signatures import share
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.public_functions import present_results
+from funcgrad.scipy.optimize.meanings import MEANINGS
 from funcgrad.scipy.optimize.rosenbrock import rosen, rosen_der, rosen_hess, rosen_hess_prod
 from funcgrad.scipy.optimize.scalar_minima import brent, fminbound, minimize_scalar
 from funcgrad.scipy.optimize.scalar_roots import *
@@ -60,4 +62,5 @@ __all__ = [
     "rosen_hess_prod", "shgo", "show_options", "toms748",
 ]  # fmt: skip
 
+share(__name__, MEANINGS)
 present_results(__name__)

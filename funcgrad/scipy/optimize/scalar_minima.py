@@ -45,7 +45,6 @@ def minimize_scalar(
         bracket: Two numbers from where a valley is looked for, or three of which the one in the
             middle has the lowest value.
         bounds: Two numbers between which the minimum is.
-        args: Further arguments.
         method: ``"brent"``, ``"bounded"``; outside of transformations ``"golden"`` or a function.
         tol: Relative tolerance; with bounds an absolute one.
         options: Of SciPy's method; ``xtol`` or ``xatol``, and ``maxiter``, inside of
@@ -247,12 +246,10 @@ def brent(
 
     Args:
         func: ``func(x, *args)``, a real number.
-        args: Further arguments.
         brack: As in `minimize_scalar`.
         tol: Relative tolerance.
         full_output: Whether the result has the minimal value and the numbers of iterations and
             of calls as well.
-        maxiter: The most iterations.
     Returns: The minimum, or a tuple of four.
 
     Example:
@@ -282,7 +279,6 @@ def fminbound(
         func: ``func(x, *args)``, a real number.
         x1: The lower bound.
         x2: The upper bound.
-        args: Further arguments.
         xtol: Absolute tolerance.
         maxfun: The most calls.
         full_output: Whether the result has the minimal value, a number that is 0 for success, and

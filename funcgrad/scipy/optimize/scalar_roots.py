@@ -321,16 +321,8 @@ def newton(
 
     Args:
         func: ``func(x, *args)``, elementwise of an array.
-        x0: Where to begin, a number or an array.
-        fprime: Accepted for SciPy's signature: the derivative is that of ``func``.
-        args: Further arguments.
         tol: Absolute tolerance of the root.
-        maxiter: The most iterations.
-        fprime2: Accepted for SciPy's signature.
-        x1: Accepted for SciPy's signature.
-        rtol: Relative tolerance of the root.
         full_output: Whether a pair of the root and `RootResults` is returned.
-        disp: Whether failure to converge is an error, where that is known.
     Returns: The root, of the shape of ``x0``.
     Raises: RuntimeError: If it is known not to have converged.
 
@@ -385,13 +377,7 @@ def root_scalar(
             ``"secant"`` or ``"halley"``; by default `brentq` with a bracket, else `newton`, by
             which the last two are done too.
         bracket: Two points where signs differ.
-        fprime: Accepted for SciPy's signature.
-        fprime2: Accepted for SciPy's signature.
-        x0: Where to begin.
-        x1: Accepted for SciPy's signature.
         xtol: Absolute tolerance.
-        rtol: Relative tolerance.
-        maxiter: The most iterations.
         options: Further options, of these names.
     Returns: `RootResults`, whose ``root`` is differentiable.
     Raises: ArgumentError: If there is neither a bracket nor a point, or the method is not known.
@@ -438,10 +424,8 @@ def fixed_point(
 
     Args:
         func: The function.
-        x0: Where to begin, a number or an array.
         args: Further arguments, with respect to which the fixed point is differentiated.
         xtol: Relative tolerance.
-        maxiter: The most iterations.
         method: ``"del2"``, with Aitken's acceleration, or ``"iteration"``.
     Returns: The fixed point, of the shape of ``x0``.
     Raises: RuntimeError: If it is known not to have converged.

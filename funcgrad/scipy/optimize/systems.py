@@ -103,7 +103,6 @@ def root(
 
     Args:
         fun: ``fun(x, *args)``, as many values as unknowns.
-        x0: Where to begin.
         args: Further arguments, with respect to which the root is differentiated.
         method: SciPy's, where nothing is traced; else damped Newton steps are made. So they are,
             with sparse factors, instead of ``"hybr"`` and ``"lm"``, where the Jacobian of many
@@ -179,13 +178,11 @@ def fsolve(
 
     Args:
         func: ``func(x, *args)``, as many values as unknowns.
-        x0: Where to begin.
         args: Further arguments, with respect to which the root is differentiated.
         fprime: Accepted for SciPy's signature, as are ``col_deriv``, ``band``, ``epsfcn``,
             ``factor`` and ``diag``.
         full_output: Whether a tuple ``(x, result, success, message)`` is returned.
         col_deriv: Without effect.
-        xtol: Tolerance of the root.
         maxfev: The most calls of the function, where SciPy computes.
         band: Without effect.
         epsfcn: Without effect.
@@ -236,14 +233,12 @@ def least_squares(
 
     Args:
         fun: ``fun(x, *args, **kwargs)``, the residuals.
-        x0: Where to begin.
         jac: Accepted for SciPy's signature: the Jacobian is that of ``fun``.
         bounds: Where SciPy computes.
         method: SciPy's, where nothing is traced; else Levenberg and Marquardt's steps are made. So
             they are, with sparse factors, instead of ``"trf"`` without bounds, losses, scales, a
             solver and a callback, where the Jacobian of many unknowns is sparse.
         ftol: Tolerance of the sum of squares.
-        xtol: Tolerance of the solution.
         gtol: Tolerance of the gradient.
         x_scale: Where SciPy computes.
         loss: Where SciPy computes.
@@ -486,7 +481,6 @@ def minimize(
         fun: ``fun(x, *args)``, a real number; with ``jac=True`` a pair of which the second is not
             used.
         x0: Where to begin; inside of transformations also complex numbers.
-        args: Further arguments.
         method: SciPy's name; inside of transformations ``None`` or ``"BFGS"``, under any name
             that JAX has.
         jac: ``True`` as above; else without effect, for gradients are exact.

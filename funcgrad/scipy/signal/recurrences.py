@@ -48,10 +48,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """Recursive filter of lines of samples, as `scipy.signal.lfilter`.
 
     Args:
-        b: Coefficients of the numerator, a vector.
         a: Coefficients of the denominator, a vector; the first must not be 0.
-        x: Samples.
-        axis: The axis along which they are filtered.
         zi: The state to begin with, as ``x`` with ``max(len(a), len(b)) - 1`` elements along
             ``axis``, or one that broadcasts to it; zeros if it is None.
     Returns: The filtered samples; with ``zi`` a pair, of them and of the final state.
@@ -105,9 +102,6 @@ def _filtered(b: Any, a: Any, lines: Any, z: Any) -> tuple[Any, Any]:
 def lfilter_zi(b: Any, a: Any) -> Any:
     """State in which the response to a step is constant, as `scipy.signal.lfilter_zi`.
 
-    Args:
-        b: Coefficients of the numerator.
-        a: Coefficients of the denominator.
     Returns: A vector, to be multiplied by the first sample.
     Example: print(fg.scipy.signal.lfilter_zi([1.0], [1.0, -0.5])) -> [1.]
     """
@@ -124,8 +118,6 @@ def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
     """State after given outputs and inputs, as `scipy.signal.lfiltic`.
 
     Args:
-        b: Coefficients of the numerator.
-        a: Coefficients of the denominator.
         y: Outputs before, the last one first; zeros follow.
         x: Inputs before, likewise; zeros by default.
     Returns: The state, for `lfilter`.
@@ -159,11 +151,7 @@ def _sections(function: str, sos: Any, *others: Any) -> list[Any]:
 def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """Filters of second order, one after the other, as `scipy.signal.sosfilt`.
 
-    Args:
-        sos: ``(sections, 6)``: three coefficients of the numerator and three of the denominator.
-        x: Samples.
-        axis: The axis along which they are filtered.
-        zi: States to begin with: ``(sections, ...)`` with 2 elements along ``axis`` of ``x``.
+    Args: zi: States to begin with: ``(sections, ...)`` with 2 elements along ``axis`` of ``x``.
     Returns: The filtered samples; with ``zi`` a pair, of them and of the final states.
     Raises: ShapeError: If ``sos`` or the states do not fit.
 
@@ -194,7 +182,6 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 def sosfilt_zi(sos: Any) -> Any:
     """States in which the response to a step is constant, as `scipy.signal.sosfilt_zi`.
 
-    Args: sos: ``(sections, 6)``.
     Returns: ``(sections, 2)``.
     Example: fg.scipy.signal.sosfilt_zi(np.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]]))
         -> array([[1., 0.]])
@@ -250,10 +237,6 @@ def filtfilt(
     """Filter forwards and backwards, which shifts no phase, as `scipy.signal.filtfilt`.
 
     Args:
-        b: Coefficients of the numerator.
-        a: Coefficients of the denominator.
-        x: Samples.
-        axis: The axis along which they are filtered.
         padtype: How lines are extended: ``"odd"``, ``"even"``, ``"constant"``, or None.
         padlen: By how many samples; three times the number of coefficients by default.
         method: ``"pad"``. Gustafsson's method is not here.
@@ -287,8 +270,6 @@ def sosfiltfilt(
 
     Args:
         sos: ``(sections, 6)``, known values if ``padlen`` is None: it depends on which are 0.
-        x: Samples.
-        axis: The axis along which they are filtered.
         padtype: As in `filtfilt`.
         padlen: By how many samples lines are extended.
     Returns: The filtered samples.

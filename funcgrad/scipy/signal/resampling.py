@@ -51,12 +51,9 @@ def upfirdn(
 
     Args:
         h: Coefficients of the filter, a vector.
-        x: Samples.
         up: Distance to which samples are spread.
         down: Which of the filtered ones are kept.
-        axis: The axis along which they are a line.
         mode: What stands beyond the ends: "constant", "symmetric", "reflect", "wrap" or "edge".
-        cval: What stands there in mode "constant".
     Returns: An array like ``x``, of another length along ``axis``.
 
     Raises:
@@ -117,14 +114,11 @@ def resample_poly(
     """``up / down`` times as many samples, by a polyphase filter, as `scipy.signal.resample_poly`.
 
     Args:
-        x: Samples.
         up: Factor by which they become more.
         down: Divisor by which they become fewer.
-        axis: The axis along which they are a line.
         window: Name (and parameters) of a window for the filter, or its coefficients.
         padtype: What stands beyond the ends, as in `upfirdn`; or "mean", "median", "minimum" or
             "maximum" of the line.
-        cval: What stands there in mode "constant".
     Returns: An array like ``x``, of ``ceil(n * up / down)`` elements along ``axis``.
 
     Raises:
@@ -181,11 +175,9 @@ def decimate(
     """Every ``q``-th sample, of lines without what it cannot follow, as `scipy.signal.decimate`.
 
     Args:
-        x: Samples.
         q: Which are kept.
         n: Order of the filter: 8 for "iir", ``20 q`` for "fir" by default.
         ftype: "iir" for Chebyshev's filter, "fir" for a Hamming window, or a `dlti`.
-        axis: The axis along which they are a line.
         zero_phase: Whether the filter shifts no phase.
     Returns: An array like ``x``, of ``ceil(n / q)`` elements along ``axis``.
     Raises: ArgumentError: If ``ftype`` is another one.
@@ -233,10 +225,8 @@ def resample(
     """Another number of samples of a period, from its spectrum, as `scipy.signal.resample`.
 
     Args:
-        x: Samples.
         num: How many there will be.
         t: Times of the samples: times of the new ones are returned as well.
-        axis: The axis along which they are a line.
         window: Weights of frequencies: name (and parameters) of a window, a vector of weights of
             the frequencies in the order of `fftfreq`, or a function of them.
         domain: "time", or "freq" where ``x`` is a spectrum already.
@@ -405,7 +395,6 @@ def envelope(
         n_out: How many samples the result has; as many as ``z`` by default.
         squared: Whether squared magnitudes are returned.
         residual: "lowpass" for what is below the band, "all" for everything outside, or None.
-        axis: The axis along which samples are a line.
 
     Returns:
         The magnitudes; unless ``residual`` is None, they and the residual along a new first axis.

@@ -63,11 +63,6 @@ def freqz(
 
     Args:
         b: Coefficients of the numerator, along the first axis.
-        a: Coefficients of the denominator, likewise.
-        worN: How many frequencies, or which.
-        whole: Whether they go around the whole circle.
-        plot: Called with both results.
-        fs: Frequency of the samples.
         include_nyquist: Whether the last of the frequencies is half of that.
     Returns: Frequencies and the response there, complex.
 
@@ -89,10 +84,6 @@ def freqz(
 def freqz_sos(sos: Any, worN: Any = 512, whole: bool = False, fs: Any = _TURN) -> tuple[Any, Any]:
     """Response of sections of second order, ``(sections, 6)``, as `scipy.signal.freqz_sos`.
 
-    Args:
-        sos: ``(sections, 6)``.
-        worN: As in `freqz`.
-        whole: As in `freqz`.
     Returns: Frequencies and the response there, complex.
     Example: fg.scipy.signal.freqz_sos(np.array([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]]), worN=3)[1]
         -> array([2.        +0.j        , 1.        -0.57735027j,
@@ -117,13 +108,6 @@ def freqz_zpk(
 ) -> tuple[Any, Any]:
     """Response of a filter given by zeros, poles and gain, as `scipy.signal.freqz_zpk`.
 
-    Args:
-        z: Zeros.
-        p: Poles.
-        k: Gain.
-        worN: The frequencies, or their number.
-        whole: Whether frequencies go round the whole circle.
-        fs: Frequency of the samples.
     Example: fg.scipy.signal.freqz_zpk([], [0.5], 1.0, worN=3)[1].round(6)
         -> array([ 2.      +0.j      ,  0.      -1.154701j, -0.571429-0.494872j])
     """
@@ -150,9 +134,7 @@ def freqs(
 
     Args:
         b: Coefficients of the numerator, the highest power first.
-        a: Coefficients of the denominator.
         worN: Angular frequencies; or how many, which are found from known coefficients.
-        plot: Called with both results.
     Returns: Frequencies and the response there, complex.
     Example: fg.scipy.signal.freqs([1.0], [1.0, 1.0], worN=[0.0, 1.0])[1]
         -> array([1. +0.j , 0.5-0.5j])
@@ -168,11 +150,6 @@ def freqs(
 def freqs_zpk(z: Any, p: Any, k: Any, worN: Any = 200) -> tuple[Any, Any]:
     """`freqs` of a filter given by zeros, poles and gain, as `scipy.signal.freqs_zpk`.
 
-    Args:
-        z: Zeros.
-        p: Poles.
-        k: Gain.
-        worN: The frequencies, or their number.
     Example: fg.scipy.signal.freqs_zpk([], [-1.0], 1.0, worN=[0.0, 1.0])[1]
         -> array([1. +0.j , 0.5-0.5j])
     """
@@ -186,8 +163,6 @@ def group_delay(system: Any, w: Any = 512, whole: bool = False, fs: Any = _TURN)
     Args:
         system: ``(b, a)``, two vectors of coefficients.
         w: How many frequencies, or which.
-        whole: Whether they go around the whole circle.
-        fs: Frequency of the samples.
     Returns: Frequencies and delays; 0 where the delay is singular.
     Example: print(fg.scipy.signal.group_delay(([1.0, 2.0, 1.0], [1.0]), 3)[1]) -> [1. 1. 1.]
     """
@@ -209,11 +184,9 @@ def czt(x: Any, m: int | None = None, w: Any = None, a: Any = 1 + 0j, *, axis: i
     """Sums ``x[j] z**-j`` at the points ``z = a * w**-k`` of a spiral, as `scipy.signal.czt`.
 
     Args:
-        x: Samples.
         m: Number of points, as many as samples by default.
         w: Ratio of neighbouring points; by default they go once around the circle.
         a: The first point.
-        axis: The axis along which samples are a line.
     Returns: A complex array, of ``m`` elements along ``axis``.
 
     Reference:
@@ -252,12 +225,9 @@ def zoom_fft(
     """Fourier transform at ``m`` frequencies of a band, as `scipy.signal.zoom_fft`.
 
     Args:
-        x: Samples.
         fn: The band: its two ends, or its upper one.
         m: Number of frequencies, as many as samples by default.
-        fs: Frequency of the samples.
         endpoint: Whether the upper end is one of them.
-        axis: The axis along which samples are a line.
     Returns: A complex array, of ``m`` elements along ``axis``.
     Example: fg.scipy.signal.zoom_fft(np.array([1.0, 2.0, 3.0, 4.0]), [0.0, 1.0], m=2).round(6)
         -> array([10.+0.j, -2.+2.j])

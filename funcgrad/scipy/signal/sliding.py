@@ -44,13 +44,10 @@ def convolve(
     """Convolution of two arrays along all of their axes, as `scipy.signal.convolve`.
 
     Args:
-        in1: Array.
-        in2: Array of as many axes.
         mode: ``"full"`` for all sums; ``"same"`` for those in the middle, as many as ``in1`` has
             elements; ``"valid"`` for those in which no element is missing.
         method: ``"direct"`` for sums, ``"fft"`` for `fftconvolve`, ``"auto"`` for what
             `choose_conv_method` thinks is faster.
-        precision: Accepted for JAX's signature.
     Returns: The sums, in the dtype that both promote to.
     Raises: ShapeError: If numbers of axes differ, or in mode "valid" neither array contains the
             other.
@@ -66,11 +63,8 @@ def correlate(
     """Correlation of two arrays along all of their axes, as `scipy.signal.correlate`.
 
     Args:
-        in1: Array.
         in2: Array of as many axes, of which the conjugate is taken.
-        mode: As in `convolve`.
         method: As in `convolve`.
-        precision: Accepted for JAX's signature.
     Returns: The sums, in the dtype that both promote to.
     Example: print(fg.scipy.signal.correlate(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 0.5])))
         -> [0.5 2.  3.5 3.  0. ]
@@ -81,9 +75,7 @@ def correlate(
 def choose_conv_method(in1: Any, in2: Any, mode: Mode = "full", measure: bool = False) -> str:
     """``"fft"`` or ``"direct"``: SciPy's estimate for arrays of these shapes and dtypes.
 
-    Args:
-        in2: Array.
-        measure: Must be False: nothing is run to measure it.
+    Args: measure: Must be False: nothing is run to measure it.
     Returns: The method; ``"direct"`` for integers, which stay exact.
     Example: print(fg.scipy.signal.choose_conv_method(np.ones(9), np.ones(3))) -> direct
     """
@@ -133,11 +125,7 @@ def _transformed(name: str, in1: Any, in2: Any, mode: Mode, is_flipped: bool) ->
 def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Any:
     """Convolution by Fourier transforms, as `scipy.signal.fftconvolve`.
 
-    Args:
-        in1: Array.
-        in2: Array of as many axes.
-        mode: As in `convolve`.
-        axes: Axes to convolve along, all by default; along others lengths are equal, or 1.
+    Args: axes: Axes to convolve along, all by default; along others lengths are equal, or 1.
     Returns: The sums, floating or complex; without elements if one of both has none.
     Raises: ShapeError: If numbers of axes differ or lengths do not fit.
 
@@ -192,8 +180,6 @@ def oaconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Any
     """Convolution by a Fourier transform, as `scipy.signal.oaconvolve`.
 
     Args:
-        in1: First array.
-        in2: Second array, of as many axes.
         mode: ``"full"``, ``"valid"`` or ``"same"``: which part is returned.
         axes: The axes along which to convolve; by default all.
     Example: fg.scipy.signal.oaconvolve(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
@@ -241,13 +227,7 @@ def convolve2d(
 ) -> Any:
     """Convolution of two matrices, as `scipy.signal.convolve2d`.
 
-    Args:
-        in1: Matrix.
-        in2: Matrix.
-        mode: As in `convolve`.
-        boundary: What stands beyond the ends of ``in1``: ``"fill"``, ``"wrap"`` or ``"symm"``.
-        fillvalue: What it is filled with.
-        precision: Accepted for JAX's signature.
+    Args: boundary: What stands beyond the ends of ``in1``: ``"fill"``, ``"wrap"`` or ``"symm"``.
     Returns: The sums, in the dtype that both promote to.
     Raises: ShapeError: If one is no matrix, or in mode "valid" neither contains the other.
 
@@ -272,12 +252,8 @@ def correlate2d(
     """Correlation of two matrices, as `scipy.signal.correlate2d`.
 
     Args:
-        in1: Matrix.
         in2: Matrix, of which the conjugate is taken; in mode "valid" that of the smaller one is.
-        mode: As in `convolve`.
         boundary: As in `convolve2d`.
-        fillvalue: As in `convolve2d`.
-        precision: Accepted for JAX's signature.
     Returns: The sums, in the dtype that both promote to.
     Example: fg.scipy.signal.correlate2d(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
         -> array([[4., 3., 0.],

@@ -32,7 +32,6 @@ def detrend(
 
     Args:
         data: Samples.
-        axis: The axis along which they are a line.
         type: "linear" or "constant" (also "l", "c").
         bp: Where pieces begin, each of which has a line of its own; known integers.
         overwrite_data: Accepted for SciPy's signature.
@@ -78,15 +77,12 @@ def savgol_filter(
     As `scipy.signal.savgol_filter`.
 
     Args:
-        x: Samples.
         window_length: Length of windows.
         polyorder: Degree of the polynomials, less than the length.
         deriv: Which of their derivatives.
         delta: Distance of the samples.
-        axis: The axis along which they are a line.
         mode: "interp" for polynomials of the first and last window at both ends; otherwise what
             stands beyond the ends, as in `scipy.ndimage`.
-        cval: What stands there in mode "constant".
     Returns: An array like ``x``.
     Raises: ArgumentError: If in mode "interp" windows are longer than the line.
     Example: print(np.round(fg.scipy.signal.savgol_filter(np.arange(6.0) ** 2, 5, 2), 9) + 0.0)

@@ -130,20 +130,12 @@ def stft(
     """Fourier transforms of overlapping segments, as `scipy.signal.stft`.
 
     Args:
-        x: Samples.
-        fs: Their frequency.
         window: A name, a tuple of a name and parameters, or a vector (which may be traced).
-        nperseg: Length of segments.
-        noverlap: How many samples neighbours share; half of them by default.
-        nfft: Length of transforms; zeros are added to segments.
         detrend: "linear" or "constant" as in `detrend`, a function of segments along the last
             axis, or False.
-        return_onesided: Whether negative frequencies are left out where ``x`` is real.
         boundary: How ends are extended by half a segment: "even", "odd", "constant", "zeros" or
             None.
         padded: Whether zeros are added at the end, so that segments cover everything.
-        axis: The axis of the samples.
-        scaling: "spectrum" or "psd".
 
     Returns:
         Frequencies, times, and the transforms: frequencies along ``axis``, times along the last.
@@ -249,7 +241,6 @@ def istft(
         boundary: Whether ends were extended.
         time_axis: Which axis counts segments.
         freq_axis: Which axis counts frequencies.
-        scaling: "spectrum" or "psd".
     Returns: Times and samples.
     Raises: ArgumentError: If lengths or options are impossible.
 
@@ -421,10 +412,7 @@ def csd(
 ) -> tuple[Any, Any]:
     """Cross power spectral density by Welch's method, as `scipy.signal.csd`.
 
-    Args:
-        y: Samples; zeros are added to the shorter ones.
-        return_onesided: Whether negative frequencies are left out where both are real.
-        average: "mean" or "median" of segments.
+    Args: y: Samples; zeros are added to the shorter ones.
     Returns: Frequencies and the density, complex.
     Raises: ArgumentError: If lengths or options are impossible.
     Example: fg.scipy.signal.csd(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), nperseg=8)[1]
@@ -453,9 +441,6 @@ def welch(
 ) -> tuple[Any, Any]:
     """Power spectral density by Welch's method, as `scipy.signal.welch`.
 
-    Args:
-        x: Samples; the rest as in `csd`.
-        average: "mean" or "median" of segments.
     Returns: Frequencies and the density.
 
     Example:
@@ -481,9 +466,7 @@ def periodogram(
 ) -> tuple[Any, Any]:
     """Power spectral density from one transform, as `scipy.signal.periodogram`.
 
-    Args:
-        x: Samples; the rest as in `welch`.
-        nfft: Length of the transform; that of ``x`` by default.
+    Args: nfft: Length of the transform; that of ``x`` by default.
     Returns: Frequencies and the density.
     Example: fg.scipy.signal.periodogram(np.sin(np.arange(8.0)))[1]
         -> array([0.        , 2.53294819, 0.6902859 , 0.21371674, 0.08152195])
@@ -513,9 +496,6 @@ def coherence(
 ) -> tuple[Any, Any]:
     """Coherence ``|csd(x, y)|**2 / (welch(x) welch(y))``, as `scipy.signal.coherence`.
 
-    Args:
-        x: Samples; the rest as in `csd`.
-        y: Samples.
     Returns: Frequencies and the coherence, from 0 to 1.
 
     Example:

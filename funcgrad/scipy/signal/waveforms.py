@@ -30,12 +30,10 @@ def chirp(
     """Wave whose frequency goes from ``f0`` at 0 to ``f1`` at ``t1``, as `scipy.signal.chirp`.
 
     Args:
-        t: Times.
         f0: Frequency at time 0.
         t1: A time.
         f1: Frequency at that time.
         method: "linear", "quadratic", "logarithmic" or "hyperbolic".
-        phi: Phase in degrees.
         vertex_zero: Whether the parabola of "quadratic" has its vertex at 0, or at ``t1``.
         complex: Whether the analytic signal is returned.
     Returns: An array like ``t``.
@@ -80,10 +78,7 @@ def _logarithm(u: Any) -> Any:
 def sweep_poly(t: Any, poly: Any, phi: Any = 0) -> Any:
     """Wave whose frequency is a polynomial of time, as `scipy.signal.sweep_poly`.
 
-    Args:
-        t: Times.
-        poly: Coefficients, the highest power first; or a `numpy.poly1d`.
-        phi: Phase in degrees.
+    Args: poly: Coefficients, the highest power first; or a `numpy.poly1d`.
     Returns: An array like ``t``.
     Example: fg.scipy.signal.sweep_poly(np.array([0.0, 0.5, 1.0]), np.poly1d([1.0, 2.0]))
         -> array([ 1.        ,  0.70710678, -1.        ])
@@ -107,9 +102,7 @@ def square(t: Any, duty: Any = 0.5) -> Any:
 
     As `scipy.signal.square`.
 
-    Args:
-        t: Times.
-        duty: Share of the first part; nan is returned where it is not from 0 to 1.
+    Args: duty: Share of the first part; nan is returned where it is not from 0 to 1.
     Returns: An array like ``t``. Its derivative is 0.
     Example: print(fg.scipy.signal.square(np.array([0.0, 2.0, 4.0]))) -> [ 1.  1. -1.]
     """
@@ -121,9 +114,7 @@ def square(t: Any, duty: Any = 0.5) -> Any:
 def sawtooth(t: Any, width: Any = 1) -> Any:
     """Sawtooth wave: from -1 to 1 and back in every period of ``2 pi``, as `scipy.signal.sawtooth`.
 
-    Args:
-        t: Times.
-        width: Share of the way up; nan is returned where it is not from 0 to 1.
+    Args: width: Share of the way up; nan is returned where it is not from 0 to 1.
     Returns: An array like ``t``. At a jump its derivative is that of what follows.
     Example: print(fg.scipy.signal.sawtooth(np.array([0.0, np.pi, 1.5 * np.pi])))
         -> [-1.   0.   0.5]

@@ -23,10 +23,12 @@ from scipy.sparse import (
     spmatrix,
 )
 
+from funcgrad.base.signatures import share
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.public_functions import present_results
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.scipy.sparse.arrays import coo_array, csc_array, csr_array
+from funcgrad.scipy.sparse.meanings import MEANINGS
 
 if TYPE_CHECKING:  # it is loaded on first use
     from funcgrad.scipy.sparse import linalg
@@ -59,4 +61,5 @@ __all__ = [
     "swapaxes", "tril", "triu", "vstack",
 ]  # fmt: skip
 
+share(__name__, MEANINGS)
 present_results(__name__)

@@ -46,11 +46,6 @@ def csr_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = Fals
 
     As `scipy.sparse.csr_array`; with traced entries it gives a `SparseArray`.
 
-    Args:
-        arg1: ``(data, (row, col))``, ``(data, indices, indptr)``, or, if it is known, a matrix.
-        shape: Numbers of rows and columns.
-        dtype: Of the entries.
-        copy: Accepted for SciPy's signature.
     Returns: SciPy's matrix if everything is known, else a `SparseArray`.
     Raises: ArgumentError: If places are traced.
 
@@ -69,11 +64,6 @@ def csc_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = Fals
 
     As `csr_array`, with ``(data, indices, indptr)`` in the order of columns.
 
-    Args:
-        arg1: As in `csr_array`.
-        shape: As in `csr_array`.
-        dtype: As in `csr_array`.
-        copy: Accepted for SciPy's signature.
     Returns: As of `csr_array`.
     Example: fg.scipy.sparse.csc_array(np.array([[1.0, 0.0], [0.0, 2.0]])).toarray()
         -> array([[1., 0.],
@@ -87,11 +77,6 @@ def coo_array(arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = Fals
 
     As `csr_array`, of ``(data, (row, col))``; entries of one place are added.
 
-    Args:
-        arg1: As in `csr_array`.
-        shape: As in `csr_array`.
-        dtype: As in `csr_array`.
-        copy: Accepted for SciPy's signature.
     Returns: As of `csr_array`.
     Example: fg.scipy.sparse.coo_array(np.array([[1.0, 0.0], [0.0, 2.0]])).toarray()
         -> array([[1., 0.],

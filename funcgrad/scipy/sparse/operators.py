@@ -26,7 +26,6 @@ class LinearOperator:
     transposition.
 
     Args:
-        shape: Numbers of rows and columns.
         matvec: From ``x`` to ``A @ x``.
         rmatvec: From ``x`` to ``A.conj().T @ x``.
         matmat: From ``X`` to ``A @ X``.

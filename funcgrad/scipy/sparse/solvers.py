@@ -45,16 +45,6 @@ def cg(
 
     The matrix must be Hermitian and positive definite.
 
-    Args:
-        A: A matrix, dense or sparse, an operator, or a linear function of what ``b`` is.
-        b: Right-hand side, a vector or, if ``A`` is a function, any pytree.
-        x0: Where to begin; by default zeros.
-        rtol: Relative tolerance of the residual.
-        atol: Absolute tolerance of the residual.
-        maxiter: The most iterations; by default ten times the number of unknowns.
-        M: What approximates the inverse of ``A``, of the same kinds.
-        callback: Must be ``None``.
-        tol: JAX's name for ``rtol``.
     Returns: The solution, and 0 or, if it did not converge, the number of iterations.
 
     Example:
@@ -87,16 +77,6 @@ def bicgstab(
 
     As `scipy.sparse.linalg.bicgstab`.
 
-    Args:
-        A: As in `cg`.
-        b: As in `cg`.
-        x0: As in `cg`.
-        rtol: As in `cg`.
-        atol: As in `cg`.
-        maxiter: As in `cg`.
-        M: As in `cg`.
-        callback: Must be ``None``.
-        tol: JAX's name for ``rtol``.
     Returns: As of `cg`.
 
     Example:
@@ -128,17 +108,9 @@ def gmres(
     """Solution of a square system by generalised minimal residuals, as `scipy.sparse.linalg.gmres`.
 
     Args:
-        A: As in `cg`.
-        b: As in `cg`.
-        x0: As in `cg`.
-        rtol: As in `cg`.
-        atol: As in `cg`.
         restart: Directions that are kept before it starts again; by default 20.
         maxiter: The most restarts; by default ten times the number of unknowns.
-        M: As in `cg`.
-        callback: Must be ``None``.
         callback_type: Accepted for SciPy's signature.
-        tol: JAX's name for ``rtol``.
         solve_method: Accepted for JAX's signature.
     Returns: As of `cg`.
 
@@ -406,7 +378,6 @@ def spsolve_triangular(
         b: As in `spsolve`.
         lower: Accepted for SciPy's signature: the factors show it.
         overwrite_A: Accepted for SciPy's signature.
-        overwrite_b: Accepted for SciPy's signature.
         unit_diagonal: Must be False: give the ones of the diagonal as entries.
     Returns: As of `spsolve`.
 

@@ -284,11 +284,7 @@ yule = _weighted("yule")
 def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
     """One less the correlation of two vectors, as `scipy.spatial.distance.correlation`.
 
-    Args:
-        u: Vector.
-        v: Vector.
-        w: Weights of elements, 1 by default.
-        centered: Whether means are taken off first.
+    Args: centered: Whether means are taken off first.
     Returns: A number from 0 to 2.
 
     Example:
@@ -306,11 +302,7 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
 
     As `scipy.spatial.distance.minkowski`.
 
-    Args:
-        u: Vector.
-        v: Vector.
-        p: Positive; it may be traced.
-        w: Weights of elements, 1 by default.
+    Args: p: Positive; it may be traced.
     Returns: A number.
     Raises: ArgumentError: If ``p`` is not positive.
 
@@ -327,10 +319,7 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
 def seuclidean(u: Any, v: Any, V: Any) -> Any:
     """Euclidean distance over variances ``V``, as `scipy.spatial.distance.seuclidean`.
 
-    Args:
-        u: First vector.
-        v: Second vector.
-        V: Variances of the coordinates.
+    Args: V: Variances of the coordinates.
 
     Example:
         >>> fg.scipy.spatial.distance.seuclidean(
@@ -346,10 +335,7 @@ def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
 
     As `scipy.spatial.distance.mahalanobis`.
 
-    Args:
-        u: First vector.
-        v: Second vector.
-        VI: Inverse of the covariance matrix.
+    Args: VI: Inverse of the covariance matrix.
 
     Example:
         >>> fg.scipy.spatial.distance.mahalanobis(
@@ -373,7 +359,6 @@ def jensenshannon(
         q: Array like it.
         base: Of the logarithm; e by default.
         axis: The axis along which they are distributions.
-        keepdims: Whether that axis is kept.
 
     Returns:
         The square root of the mean divergence from their mean; its derivative is 0 where it is 0.
@@ -443,9 +428,6 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: None = None, **kw
     Args:
         XA: ``(m, n)``.
         XB: ``(k, n)``.
-        metric: Name of a function of this module, or any function of two vectors, which is called
-            for each pair.
-        out: None.
         kwargs: Of the metric: ``p``, ``w``, ``V``, ``VI``.
     Returns: ``(m, k)``.
 
@@ -471,8 +453,6 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: None = None, **kwargs: Any)
 
     Args:
         X: ``(m, n)``.
-        metric: As in `cdist`.
-        out: None.
         kwargs: Of the metric.
     Returns: ``(m * (m - 1) / 2,)``, for `squareform`.
     Raises: ArgumentError: If there is no such metric.

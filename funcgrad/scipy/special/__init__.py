@@ -9,6 +9,7 @@ derivatives, are in `funcgrad.primitives.special` and its neighbours.
 
 from typing import TYPE_CHECKING
 
+from funcgrad.base.signatures import share
 from funcgrad.numpy.composed import sinc
 from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.exponentials import log_softmax, logsumexp, softmax
@@ -28,6 +29,7 @@ from funcgrad.scipy.special.distributions import *
 from funcgrad.scipy.special.elementary import *
 from funcgrad.scipy.special.harmonics import *
 from funcgrad.scipy.special.hypergeometric import *
+from funcgrad.scipy.special.meanings import MEANINGS
 from funcgrad.scipy.special.orders import *
 from funcgrad.scipy.special.polynomials import *
 from funcgrad.scipy.special.rows import names_in
@@ -50,4 +52,5 @@ __all__ = [
     "spherical_jn", "spherical_kn", "spherical_yn", "stirling2", "yvp", "zeta",
 ]  # fmt: skip
 
+share(__name__, MEANINGS)
 present_results(__name__, fallback="scipy.special")

@@ -25,8 +25,6 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
 
     Args:
         n: Array of numbers.
-        exact: Whether the result is Python's or NumPy's integers; only of numbers that are not
-            traced.
         extend: ``"zero"``; or ``"complex"``, which is ``gamma(n + 1)`` everywhere.
     Returns: The factorials.
     Raises: ArgumentError: If ``exact`` is asked of traced values, or ``extend`` is another word.
@@ -49,7 +47,6 @@ def factorialk(n: Any, k: int, exact: bool = False, extend: str = "zero") -> Any
     Args:
         n: Array of integers, or, with ``extend="complex"``, of any numbers.
         k: The step, a positive integer.
-        exact: As in `factorial`.
         extend: ``"zero"``: 0 for negative ``n``, and ``n`` counts. ``"complex"``: the function
             ``k**((n - r) / k) gamma(n / k + 1) / gamma(r / k + 1) max(r, 1)`` of ``r = 1``.
     Returns: The products.
@@ -84,7 +81,6 @@ def factorial2(n: Any, exact: bool = False, extend: str = "zero") -> Any:
 
     Args:
         n: As in `factorialk`.
-        exact: As in `factorial`.
         extend: As in `factorialk`.
     Returns: The products.
     Raises: ArgumentError: If ``exact`` is asked of traced values, or ``extend`` is another word.
@@ -99,9 +95,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
     """Number of ways to choose ``k`` out of ``N`` things.
 
     Args:
-        N: Number of things.
         k: Number of chosen ones.
-        exact: As in `factorial`.
         repetition: Whether a thing may be chosen more than once.
     Returns: Binomial coefficients, 0 unless ``0 <= k <= N``.
     Raises: ArgumentError: If ``exact`` is asked of traced values.
@@ -121,10 +115,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
 def perm(N: Any, k: Any, exact: bool = False) -> Any:
     """Number of ways to arrange ``k`` out of ``N`` things.
 
-    Args:
-        N: Number of things.
-        k: Number of arranged ones.
-        exact: As in `factorial`.
+    Args: k: Number of arranged ones.
     Returns: ``N! / (N - k)!``, 0 unless ``0 <= k <= N``.
     Raises: ArgumentError: If ``exact`` is asked of traced values.
     Example: print(fg.scipy.special.perm(5, 2)) -> 20.0
@@ -153,7 +144,6 @@ def stirling2(N: Any, K: Any, *, exact: bool = False) -> Any:
     Args:
         N: Number of things; it has no derivative.
         K: Number of sets; it has no derivative.
-        exact: As in `factorial`.
     Returns: Stirling numbers of the second kind, approximate for ``N > 50``.
     Raises: ArgumentError: If ``exact`` is asked of traced values.
     Example: print(fg.scipy.special.stirling2(4, 2)) -> 7.0

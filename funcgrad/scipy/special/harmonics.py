@@ -82,7 +82,6 @@ def legendre_p(n: Any, z: Any, *, diff_n: int = 0) -> Any:
     Args:
         n: Degrees, integers from 0 on.
         z: Real numbers.
-        diff_n: How many derivatives are computed as well.
     Returns: An array of shape ``(diff_n + 1, ...)``: the values, and the derivatives in ``z``.
     Raises: ArgumentError: If ``n`` or ``diff_n`` is no count.
     Example: print(fg.scipy.special.legendre_p(2, 1.0, diff_n=1)) -> [1. 3.]
@@ -98,7 +97,6 @@ def legendre_p_all(n: int, z: Any, *, diff_n: int = 0) -> Any:
     Args:
         n: The highest degree, an int.
         z: Real numbers.
-        diff_n: How many derivatives are computed as well.
     Returns: An array of shape ``(diff_n + 1, n + 1, *z.shape)``.
     Raises: ArgumentError: If ``n`` or ``diff_n`` is negative.
     Example: print(fg.scipy.special.legendre_p_all(2, 1.0)) -> [[1. 1. 1.]]
@@ -117,9 +115,6 @@ def assoc_legendre_p(
         n: Degrees, integers.
         m: Orders, integers.
         z: Real or complex numbers. At -1 and 1 the derivative is not computed (nan).
-        branch_cut: 2 for the functions of ``abs(z) < 1``, 3 for those outside.
-        norm: Whether they are normalised: their squares have the integral 1.
-        diff_n: How many derivatives are computed as well.
     Returns: An array of shape ``(diff_n + 1, ...)``: the values, and the derivatives in ``z``.
     Raises: ArgumentError: If an argument that counts does not, or ``branch_cut`` is neither.
     Example: print(fg.scipy.special.assoc_legendre_p(1, 0, 0.5)) -> [0.5]
@@ -143,9 +138,6 @@ def assoc_legendre_p_all(
         n: The highest degree, an int.
         m: The highest order, an int.
         z: Real or complex numbers.
-        branch_cut: As in `assoc_legendre_p`.
-        norm: As in `assoc_legendre_p`.
-        diff_n: How many derivatives are computed as well.
 
     Returns:
         An array of shape ``(diff_n + 1, n + 1, 2 m + 1, *z.shape)``; negative orders come last.
@@ -167,8 +159,6 @@ def sph_legendre_p(n: Any, m: Any, theta: Any, *, diff_n: int = 0) -> Any:
     Args:
         n: Degrees, integers from 0 on.
         m: Orders, integers.
-        theta: Polar angles.
-        diff_n: How many derivatives are computed as well.
     Returns: An array of shape ``(diff_n + 1, ...)``: the values, and the derivatives in ``theta``.
     Raises: ArgumentError: If an argument that counts does not.
     Example: print(fg.scipy.special.sph_legendre_p(1, 1, 0.0)) -> [-0.]
@@ -187,8 +177,6 @@ def sph_legendre_p_all(n: int, m: int, theta: Any, *, diff_n: int = 0) -> Any:
     Args:
         n: The highest degree, an int.
         m: The highest order, an int.
-        theta: Polar angles.
-        diff_n: How many derivatives are computed as well.
 
     Returns:
         An array of shape ``(diff_n + 1, n + 1, 2 m + 1, *theta.shape)``; negative orders come last.
@@ -211,9 +199,6 @@ def sph_harm_y(
     Args:
         n: Degrees, integers from 0 on.
         m: Orders, integers.
-        theta: Polar angles.
-        phi: Azimuths.
-        diff_n: How many derivatives are computed as well.
         n_max: Taken for JAX's sake: nothing is limited.
 
     Returns:
@@ -256,9 +241,6 @@ def sph_harm_y_all(n: int, m: int, theta: Any, phi: Any, *, diff_n: int = 0) -> 
     Args:
         n: The highest degree, an int.
         m: The highest order, an int.
-        theta: Polar angles.
-        phi: Azimuths.
-        diff_n: How many derivatives are computed as well.
 
     Returns:
         As `sph_harm_y`, with two more axes in front, of ``n + 1`` degrees and ``2 m + 1`` orders;

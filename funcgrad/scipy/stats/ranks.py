@@ -44,7 +44,6 @@ def rankdata(
     """Ranks of numbers: 1 is the least.
 
     Args:
-        a: Samples.
         method: What equal numbers get: the ``"average"`` of their places, the ``"min"`` or the
             ``"max"`` of them, ``"dense"`` places (without gaps), or ``"ordinal"`` ones in order.
         axis: The axis of a sample; by default all axes together, as one.
@@ -105,11 +104,7 @@ def mode(
 ) -> ModeResult:
     """The most frequent values, the least of those that are equally frequent.
 
-    Args:
-        a: Samples.
-        axis: The axis of a sample; ``None`` for all axes together.
-        nan_policy: ``"propagate"``, for which nan is a value like others, or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
+    Args: nan_policy: ``"propagate"``, for which nan is a value like others, or ``"raise"``.
     Returns: Values and how often they occur; they have no derivatives.
     Raises: ArgumentError: If nan are to be left out.
     Example: fg.scipy.stats.mode(np.array([1.0, 2.0, 4.0, 7.0]))
@@ -161,9 +156,7 @@ def spearmanr(
     Args:
         a: Samples, variables along the other axis if there are several.
         b: More of them.
-        axis: The axis of a sample; ``None`` for all axes together.
         nan_policy: ``"propagate"`` or ``"raise"``.
-        alternative: ``"two-sided"``, ``"less"`` or ``"greater"``.
     Returns: Correlation and probability: of two variables numbers, of several ones matrices. They
         have no derivatives, since ranks have none.
 
@@ -204,11 +197,6 @@ def wasserstein_distance(
 ) -> Any:
     """The work of moving one distribution of numbers into another.
 
-    Args:
-        u_values: Numbers.
-        v_values: Others.
-        u_weights: Weights of the first, by default equal ones.
-        v_weights: Weights of the second.
     Returns: The integral of the distance of the distribution functions.
 
     Example:
@@ -226,11 +214,6 @@ def energy_distance(
 ) -> Any:
     """The energy distance of two distributions of numbers.
 
-    Args:
-        u_values: Numbers.
-        v_values: Others.
-        u_weights: Weights of the first, by default equal ones.
-        v_weights: Weights of the second.
     Returns: ``sqrt(2)`` times the root of the integral of the squared distance of the distribution
         functions.
 

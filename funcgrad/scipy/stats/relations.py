@@ -90,13 +90,7 @@ def pearsonr(
 ) -> PearsonRResult:
     """Pearson's correlation of two samples, and the probability of one as large by chance.
 
-    Args:
-        x: Samples.
-        y: Others, of the same size.
-        alternative: ``"two-sided"``, ``"less"`` or ``"greater"``: which correlations count as
-            large.
-        method: Must be None: the probability is that for normal numbers.
-        axis: The axis of a sample; ``None`` for all axes together.
+    Args: method: Must be None: the probability is that for normal numbers.
     Returns: Correlation and probability, differentiable in both samples.
 
     Raises:
@@ -134,9 +128,7 @@ def pointbiserialr(
     Args:
         x: Bools.
         y: Numbers, as many.
-        axis: The axis of a sample.
         nan_policy: ``"propagate"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
     Returns: Correlation and probability.
 
     Example:
@@ -172,10 +164,7 @@ def linregress(
     Args:
         x: Abscissas.
         y: Ordinates, as many.
-        alternative: ``"two-sided"``, ``"less"`` or ``"greater"``: which slopes count as large.
-        axis: The axis of a sample; ``None`` for all axes together.
         nan_policy: ``"propagate"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
 
     Returns:
         Slope, intercept, correlation, probability of such a slope by chance, and the standard

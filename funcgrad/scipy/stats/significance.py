@@ -181,10 +181,7 @@ def f_oneway(
 
     Args:
         *samples: Two samples at least.
-        axis: The axis of a sample; ``None`` for all axes together.
         equal_var: Must be True.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
     Returns: The ratio of variances, and the probability of one as large by chance.
     Raises: ArgumentError: If there are less than two samples, or variances may differ.
     Example: fg.scipy.stats.f_oneway(np.array([1.0, 2.0, 4.0, 7.0]), np.array([1.5, 1.5, 5.0, 6.0]))
@@ -231,14 +228,7 @@ def power_divergence(
 ) -> SignificanceResult:
     """Whether frequencies differ from expected ones: Cressie's and Read's family of statistics.
 
-    Args:
-        f_obs: Frequencies.
-        f_exp: Expected ones, by default equal ones.
-        ddof: What is subtracted from the degrees of freedom.
-        axis: The axis of a table; ``None`` for all axes together.
-        lambda_: Power, or its name; 1 is Pearson's chi-square.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
+    Args: lambda_: Power, or its name; 1 is Pearson's chi-square.
     Returns: The statistic, and the probability of one as large by chance.
     Raises: ArgumentError: If there is no such power.
     Example: fg.scipy.stats.power_divergence(np.array([16.0, 18.0, 14.0]))
@@ -283,14 +273,7 @@ def chisquare(
 ) -> SignificanceResult:
     """Whether frequencies differ from expected ones: Pearson's chi-square test.
 
-    Args:
-        f_obs: Frequencies.
-        f_exp: Expected ones, by default equal ones.
-        ddof: What is subtracted from the degrees of freedom.
-        axis: The axis of a table; ``None`` for all axes together.
-        sum_check: Whether sums that differ are an error, where they are known.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
+    Args: sum_check: Whether sums that differ are an error, where they are known.
     Returns: The statistic, and the probability of one as large by chance.
     Example: fg.scipy.stats.chisquare(np.array([16.0, 18.0, 14.0]))
         -> SignificanceResult(statistic=np.float64(0.5), pvalue=np.float64(0.7788007830714049))

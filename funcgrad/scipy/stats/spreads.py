@@ -24,8 +24,6 @@ def median_abs_deviation(
 
     Args:
         center: ``center(x, axis=axis)`` instead of the median.
-        scale: By which it is divided; ``"normal"`` makes it the standard deviation of normal
-            numbers.
         nan_policy: ``"propagate"`` or ``"raise"``.
     Returns: The medians.
     Raises: ArgumentError: If nan are to be left out, or the scale is another word.
@@ -63,8 +61,6 @@ def iqr(
 
     Args:
         rng: The percentiles.
-        scale: By which it is divided; ``"normal"`` makes it the standard deviation of normal
-            numbers.
         interpolation: As ``method`` in `numpy.percentile`.
     Returns: The distances.
     Example: fg.scipy.stats.iqr(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(3.0)

@@ -85,7 +85,6 @@ def skew(
 ) -> Any:
     """Skewness: the third central moment over the cube of the standard deviation.
 
-    Args: bias: Whether it is that of the sample; else an estimate of that of the distribution.
     Returns: Skewnesses; nan where a sample does not vary.
     Example: fg.scipy.stats.skew(np.array([1.0, 2.0, 4.0, 7.0])) -> np.float64(0.4987837491108397)
     """
@@ -110,9 +109,7 @@ def kurtosis(
 ) -> Any:
     """Kurtosis: the fourth central moment over the square of the variance.
 
-    Args:
-        fisher: Whether 3 is subtracted, so that it is 0 for normal numbers.
-        bias: Whether it is that of the sample; else an estimate of that of the distribution.
+    Args: fisher: Whether 3 is subtracted, so that it is 0 for normal numbers.
     Returns: Kurtoses; nan where a sample does not vary.
     Example: fg.scipy.stats.kurtosis(np.array([1.0, 2.0, 4.0, 7.0]))
         -> np.float64(-1.2380952380952381)
@@ -162,7 +159,6 @@ def describe(
 ) -> DescribeResult:
     """Size, extremes, mean, variance, skewness and kurtosis of samples.
 
-    Args: bias: As in `skew` and `kurtosis`.
     Returns: A tuple with names.
     Example: fg.scipy.stats.describe(np.array([1.0, 2.0, 4.0, 7.0])).variance -> np.float64(7.0)
     """
@@ -258,9 +254,6 @@ def entropy(
         pk: Probabilities, which need not sum to 1.
         qk: Others, with which they are compared.
         base: Of the logarithm, by default e.
-        axis: The axis of a distribution; ``None`` for all axes together.
-        nan_policy: ``"propagate"``, ``"omit"`` or ``"raise"``.
-        keepdims: Whether the axis stays, with length 1.
     Returns: ``-sum(pk log(pk))``, or ``sum(pk log(pk / qk))``.
     Raises: ArgumentError: If the base is not positive.
     Example: print(fg.scipy.stats.entropy([0.5, 0.5], base=2)) -> 1.0

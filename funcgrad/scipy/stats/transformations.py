@@ -26,7 +26,6 @@ def boxcox(
 
     Args:
         x: Positive numbers.
-        lmbda: The exponent.
         alpha: Must be None.
         optimizer: Must be None.
         nan_policy: ``"propagate"`` or ``"omit"``, which give nan for nan, or ``"raise"``.
@@ -63,9 +62,7 @@ def boxcox_llf(
 ) -> Any:
     """Logarithm of the likelihood of an exponent in `boxcox`.
 
-    Args:
-        lmb: The exponent.
-        data: Samples of positive numbers.
+    Args: data: Samples of positive numbers.
     Returns: Logarithms of likelihoods.
     Example: fg.scipy.stats.boxcox_llf(0.5, np.array([1.0, 2.0, 4.0]))
         -> np.float64(-0.446169990728709)
@@ -97,10 +94,7 @@ def _yeojohnson(x: Any, exponent: Any) -> Any:
 def yeojohnson(x: Any, lmbda: Any = None, *, nan_policy: str = "propagate") -> Any:
     """The power transformation of Yeo and Johnson, for numbers of both signs.
 
-    Args:
-        x: Numbers.
-        lmbda: The exponent.
-        nan_policy: ``"propagate"`` or ``"omit"``, which give nan for nan, or ``"raise"``.
+    Args: nan_policy: ``"propagate"`` or ``"omit"``, which give nan for nan, or ``"raise"``.
     Returns: `boxcox` of ``x + 1`` for positive numbers, and of ``1 - x`` with the exponent
         ``2 - lmbda`` and a minus sign for negative ones.
 
@@ -126,7 +120,6 @@ def yeojohnson_llf(
 ) -> Any:
     """Logarithm of the likelihood of an exponent in `yeojohnson`.
 
-    Args: lmb: The exponent.
     Returns: Logarithms of likelihoods.
     Example: fg.scipy.stats.yeojohnson_llf(0.5, np.array([-1.0, 2.0, 4.0]))
         -> np.float64(-2.3371629395045677)

@@ -200,11 +200,7 @@ def trimboth(a: Any, proportiontocut: float, axis: Axis = 0) -> Any:
 def trim1(a: Any, proportiontocut: float, tail: str = "right", axis: Axis = 0) -> Any:
     """Samples in ascending order without the numbers at one end.
 
-    Args:
-        a: Samples.
-        proportiontocut: Which share of a sample is left out.
-        tail: ``"right"`` leaves out the greatest numbers, ``"left"`` the least ones.
-        axis: The axis of a sample; ``None`` for all axes together.
+    Args: tail: ``"right"`` leaves out the greatest numbers, ``"left"`` the least ones.
     Returns: What is left.
     Raises: ArgumentError: If there is no such tail.
     Example: fg.scipy.stats.trim1(np.array([1.0, 2.0, 4.0, 7.0]), 0.25) -> array([1., 2., 4.])
