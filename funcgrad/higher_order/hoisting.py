@@ -18,9 +18,10 @@ from funcgrad.core.axes import axis_scope
 from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Program, Var, axis_names, evaluate
-from funcgrad.lowering import Contraction, form_of
+from funcgrad.lowering import Contraction, Loop, form_of
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
+from funcgrad.passes.flow import Flow
 from funcgrad.transforms.programs import batch_program
 
 LEAST_WORK = 4096
@@ -46,6 +47,44 @@ def invariant_vars(body: Program, n_consts: int) -> set[Var]:
             known.update(equation.outputs)
             found.update(equation.outputs)
     return found
+
+
+class _Origins(Flow[int | None]):
+    """Number of the input of a program that a value is; ``None`` if it is none of them."""
+
+    def __init__(self) -> None:
+        super().__init__(None, None)
+
+    def meet(self, facts: Sequence[int | None]) -> int | None:
+        return facts[0] if all(fact == facts[0] for fact in facts) else None
+
+    def chosen(self, on: int | None, facts: Sequence[int | None]) -> int | None:
+        return self.meet(facts)
+
+    def operation(self, equation: Equation, facts: Sequence[int | None]) -> list[int | None]:
+        return [None for _ in equation.outputs]
+
+    def _loop(self, equation: Equation, form: Loop, facts: list[int | None]) -> list[int | None]:
+        """Elements of arrays are no arrays."""
+        k, n = form.n_carry, form.n_consts + form.n_carry
+        outs = super()._loop(equation, form, [*facts[:n], *(None for _ in facts[n:])])
+        return [*outs[:k], *(None for _ in outs[k:])]
+
+
+def unchanged(body: Program, carried: slice) -> tuple[bool, ...]:
+    """For each value that a loop carries whether its steps leave it as it is.
+
+    Args:
+        body: The first of its outputs are the carried values of the next step.
+        carried: Which inputs of the body these are.
+    """
+    return body.memo(("unchanged", carried.start, carried.stop), lambda: _unchanged(body, carried))
+
+
+def _unchanged(body: Program, carried: slice) -> tuple[bool, ...]:
+    numbers = range(len(body.inputs))
+    origins = _Origins().run(body, numbers)
+    return tuple(i == origin for i, origin in zip(numbers[carried], origins, strict=False))
 
 
 def hoist(body: Program, n_consts: int) -> tuple[Program | None, Program]:

@@ -26,7 +26,13 @@ from funcgrad.errors import NonFiniteError
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.checks import Failure, nothing
 from funcgrad.higher_order.dividing import divided_scan
-from funcgrad.higher_order.hoisting import Split, hoisted, invariant_vars, split_ahead
+from funcgrad.higher_order.hoisting import (
+    Split,
+    hoisted,
+    invariant_vars,
+    split_ahead,
+    unchanged,
+)
 from funcgrad.higher_order.jit import (
     Rounds,
     executable_of,
@@ -279,6 +285,9 @@ class Scan(Primitive):
     # Forward mode.
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
+        return self._around_unchanged(Scan._jvp, primals, tangents)
+
+    def _jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         active = self._active_inputs(tangents, lambda m: jvp_program(self.body, m).is_active_out)
         _, carry, _ = self.split(active)
         n_ys = len(self.body.outputs) - self.n_carry
@@ -337,12 +346,52 @@ class Scan(Primitive):
                 return tuple(active)
             active[a:b] = joined
 
+    def _around_unchanged(
+        self,
+        derive: Callable[[Scan, Values, Values], tuple[Any, Any]],
+        primals: Values,
+        tangents: Values,
+    ) -> tuple[Any, Any]:
+        """Derive the loop that has values as constants which it carries, but no step changes.
+
+        So they are no residuals of every step, and it is known that steps do not depend on others
+        by them.
+        """
+        a, k = self.n_consts, self.n_carry
+        pairs = zip(unchanged(self.body, self.carried), primals[self.carried], strict=True)
+        fixed = tuple(on and not aval_of(value).weak_type for on, value in pairs)
+        if not any(fixed):
+            return derive(self, primals, tangents)
+        rest = [i for i, on in enumerate(fixed) if not on]
+        order = [*range(a), *(a + i for i in range(k) if fixed[i]), *(a + i for i in rest)]
+        order += range(a + k, len(primals))
+        kept = [*rest, *range(k, len(self.body.outputs))]
+        key = ("scan with constants", fixed, self)
+        loop = self.body.memo(key, lambda: self._rearranged(order, kept, a + k - len(rest)))
+        found = derive(loop, [primals[i] for i in order], [tangents[i] for i in order])
+        results = []
+        for given, each in zip((primals, tangents), found, strict=True):
+            whole = [*given[a : a + k], *([None] * (len(self.body.outputs) - k))]
+            for i, value in zip(kept, each, strict=True):
+                whole[i] = value
+            results.append(whole)
+        return results[0], results[1]
+
+    def _rearranged(self, order: Sequence[int], kept: Sequence[int], n_consts: int) -> Scan:
+        """The loop with its inputs in another order, and some of its outputs."""
+        body = self.body
+        inputs, outputs = [body.inputs[i] for i in order], [body.outputs[i] for i in kept]
+        body = Program(inputs, body.equations, outputs, body.name, body.constants)
+        n_carry = self.n_consts + self.n_carry - n_consts
+        return replace(self, body=body, n_consts=n_consts, n_carry=n_carry)
+
     # Reverse mode.
 
     def linearize(
         self, primals: Sequence[Value], tangents: Sequence[Value | None]
     ) -> tuple[Any, Any]:
-        return self._apply(linearize_program, primals, tangents)
+        derive = lambda loop, *args: loop._apply(linearize_program, *args)  # noqa: E731
+        return self._around_unchanged(derive, primals, tangents)
 
     def separate(self, args: Sequence[Value], is_linear: Sequence[bool]) -> list[Value]:
         return together(*self._apply(separate_program, *parted(args, is_linear)))

@@ -7,10 +7,7 @@ stacks in turn, reads slices of these, interleaved.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from typing import Any
-
-import numpy as np
 
 from funcgrad.base.records import dataclass
 from funcgrad.core.program import Atom, Var
@@ -80,48 +77,64 @@ class Turns:
         return Concatenate(0).bind(whole, *last)
 
 
-def in_turn(elements: Sequence[Resolved]) -> Turns | None:
-    """Names as elements of stacks that are read in turn, if they are such.
-
-    Args: elements: What is read, one after the other.
-    """
-    found = [x for x in elements if type(x) is Element]
-    if len(found) < max(len(elements), LEAST_TURNS):
-        return None
-    if len({x.stack.aval.shape[1:] for x in found}) > 1:  # parts of different lengths of one array
-        return None
-    numbers: dict[Var, int] = {}
-    stacks = np.array([numbers.setdefault(x.stack, len(numbers)) for x in found])
-    indices = np.array([x.index for x in found])
-    for period in (np.flatnonzero(stacks[1:] == stacks[0])[:_MOST_PERIODS] + 1).tolist():
-        if len(found) < LEAST_TURNS * period or (stacks[period:] != stacks[:-period]).any():
-            continue
-        steps = indices[period:] - indices[:-period]
-        if (steps[period:] == steps[:-period]).all() and steps[:period].all():
-            pairs = zip(found, steps[:period].tolist(), strict=False)
-            return Turns(tuple((x.stack, _windows(x, step)) for x, step in pairs), len(found))
-    return None
-
-
 def parts_of(found: Sequence[Resolved]) -> list[Resolved | Turns]:
     """Names, of which those of neighbours are one that are elements read in turn.
 
     Args: found: What is read, one after the other.
     """
     parts: list[Resolved | Turns] = []
-    for is_element, group in groupby(found, lambda x: type(x) is Element):
-        stretch = list(group)
-        turns = in_turn(stretch) if is_element else None
-        if turns is not None:
-            parts.append(turns)
-        elif is_element:
-            for _, of_stack in groupby(stretch, lambda x: x.stack):  # type: ignore[union-attr]
-                alike = list(of_stack)
-                turns = in_turn(alike)
-                parts += alike if turns is None else [turns]
+    elements: list[Element] = []
+    for name in found:
+        if type(name) is Element:
+            elements.append(name)
         else:
-            parts += stretch
+            parts += _parts_of_elements(elements)
+            parts.append(name)
+            elements = []
+    return parts + _parts_of_elements(elements)
+
+
+def _parts_of_elements(found: list[Element]) -> list[Resolved | Turns]:
+    """Parts of elements alone: from each place on as many as are read in turn."""
+    following: dict[Var, list[int]] = {}
+    """For each stack the places where it is read, the last one first."""
+    for place in reversed(range(len(found))):
+        following.setdefault(found[place].stack, []).append(place)
+    parts: list[Resolved | Turns] = []
+    start = 0
+    while start < len(found):
+        later = following[found[start].stack]
+        while later and later[-1] <= start:
+            later.pop()
+        periods = [place - start for place in reversed(later[-_MOST_PERIODS:])]
+        each = [turns for p in periods if (turns := _in_turn(found, start, p)) is not None]
+        longest = max(each, key=lambda turns: turns.size, default=None)
+        parts.append(longest or found[start])
+        start += 1 if longest is None else longest.size
     return parts
+
+
+def _in_turn(found: list[Element], start: int, period: int) -> Turns | None:
+    """The most elements that are read in turn from a place on, of so many stacks."""
+    far = start + (LEAST_TURNS - 1) * period
+    if far >= len(found) or found[far].stack is not found[start].stack:
+        return None
+    first = found[start : start + period]
+    if len({x.stack.aval.shape[1:] for x in first}) > 1:  # parts of different lengths of one array
+        return None
+    second = found[start + period : start + 2 * period]
+    steps = [y.index - x.index for x, y in zip(first, second, strict=True)]
+    size = period
+    while start + size < len(found):
+        turn, i = divmod(size, period)
+        x, step = found[start + size], steps[i]
+        is_next = x.stack is first[i].stack and x.index == first[i].index + turn * step
+        if not is_next or not step:
+            break
+        size += 1
+    if size < LEAST_TURNS * period:
+        return None
+    return Turns(tuple((x.stack, _windows(x, n)) for x, n in zip(first, steps, strict=True)), size)
 
 
 def stacks_of(part: Resolved | Turns) -> Sequence[Any]:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.forking import cached_property
+from funcgrad.base.imports import load
 from funcgrad.base.pytree import register_pytree_node
 from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError
@@ -31,7 +32,6 @@ from funcgrad.patterns.greedy import FEW_STEPS, compiled, greedy_program, star_p
 from funcgrad.patterns.interleave import in_order
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
 from funcgrad.patterns.substitution import Substitution, acyclic_colors
-from funcgrad.primitives.sparse import scipy_sparse
 
 ORDERS = ("natural", "largest_first", "smallest_last", "incidence_degree")
 KINDS = ("columns", "rows", "both", "symmetric", "acyclic")
@@ -276,11 +276,48 @@ def _period(pattern: SparsityPattern) -> int | None:
 
 def _column_graph(matrix: Any) -> Any:
     """Graph of the columns that share a row; ``None`` if these are too many."""
+    matrix = _different_rows(matrix)
     lengths = np.diff(matrix.indptr).astype(np.int64)
     is_full = len(lengths) and lengths.max() * MOST_COLORS > matrix.shape[1] > FEW_COLUMNS
     if is_full or int((lengths**2).sum()) > MOST_EDGES:
         return None
-    return scipy_sparse().csr_array(matrix.T @ matrix)
+    # Compressed columns of a symmetric matrix are its rows.
+    return (matrix.T @ matrix).tocsc().T
+
+
+def _different_rows(matrix: Any) -> Any:
+    """Matrix with one of each set of equal rows, which join the same columns, if they are long."""
+    lengths = np.diff(matrix.indptr).astype(np.int64)
+    if int((lengths**2).sum()) <= FEW:
+        return matrix
+    # Sums of random numbers, one for each column, tell rows apart.
+    numbers = np.random.default_rng(0).integers(1 << 63, size=matrix.shape[1], dtype=np.uint64)
+    sums = np.concatenate([[np.uint64(0)], np.cumsum(numbers[matrix.indices])])
+    keys = sums[matrix.indptr[1:]] - sums[matrix.indptr[:-1]]
+    _, firsts = np.unique(keys, return_index=True)
+    return matrix if len(firsts) == len(keys) else matrix[firsts]
+
+
+def _of_blocks(graph: Any) -> Any:
+    """Colours of a graph whose parts have all edges; ``None`` if there are others.
+
+    Such a part takes as many colours as it has vertices, in every order.
+    """
+    n = graph.shape[0]
+    degrees = np.diff(graph.indptr) + ~graph.diagonal()  # with the vertex itself
+    each, often = np.unique(degrees, return_counts=True)
+    if (often % each).any():
+        return None
+    if each[-1] == n:
+        return np.arange(n)
+    labels = load("scipy.sparse.csgraph").connected_components(graph, directed=False)[1]
+    sizes = np.bincount(labels)
+    if (degrees < sizes[labels]).any():
+        return None
+    order = np.argsort(labels, kind="stable")
+    colors = np.empty(n, np.int64)
+    colors[order] = np.arange(n) - (np.cumsum(sizes) - sizes)[labels[order]]
+    return colors
 
 
 def _best(graph: Any, order: str | None, least: int) -> Any:
@@ -291,6 +328,8 @@ def _best(graph: Any, order: str | None, least: int) -> Any:
         order: The order.
         least: Colours that it needs at least: no order is tried behind one that has so few.
     """
+    if graph.nnz > FEW and (found := _of_blocks(graph)) is not None:
+        return found
     names = (order,) if order is not None else ("natural", "largest_first")
     if order is None and graph.nnz <= FEW:
         names = (*names, "smallest_last")
@@ -425,6 +464,8 @@ def _symmetric(pattern: SparsityPattern, order: str | None) -> Coloring:
         is_there = np.diff(matrix.indptr) > 0
         each = np.where(is_there, np.cumsum(is_there) - 1, -1)
         return Coloring(pattern, each, None, is_symmetric=True)
+    if matrix.nnz > FEW_STEPS and (blocks := _of_blocks(matrix)) is not None:
+        return Coloring(pattern, blocks, None, is_symmetric=True)
     period = _period(pattern) if order is None else None
     names = (order,) if order is not None else ("natural", "largest_first")
     found: list[Any] = [] if period is None else [np.arange(n) % period]

@@ -136,6 +136,11 @@ def stacked_shapes(step: Any, *args: Any) -> list[tuple[int, ...]]:
     def total(*xs: Any) -> Any:
         return fg.lax.scan(step(*xs), 1.0, XS)[0]
 
+    return stacked_by(total, *args)
+
+
+def stacked_by(total: Any, *args: Any) -> list[tuple[int, ...]]:
+    """The same of a function that gives a number."""
     program = fg.make_jaxpr(fg.grad(total))(*args).program
     loop = next(e for e in program.equations if e.primitive.name == "scan")
     return [v.aval.shape for v in loop.outputs[1:]]
@@ -161,6 +166,47 @@ CASES = {
 def test_what_is_stacked(name):
     step, w, expected = CASES[name]
     assert stacked_shapes(step, w) == expected
+
+
+def inner(w: Any, c: Any, x: Any) -> Any:
+    """A loop and a branch that hand on what they are given."""
+    c, w = fg.lax.fori_loop(0, 3, lambda i, s: (s[0] * np.sum(s[1]) + x, s[1]), (c, w))
+    return fg.lax.cond(c > 0, lambda c, w: (2.0 * c, w), lambda c, w: (c, w), c, w)
+
+
+CARRIED_ALONG = {
+    "as it is": lambda s, x: ((s[0] + x * np.sum(s[1] ** 2), s[1]), None),
+    "by a call": fg.jit(lambda s, x: ((s[0] + x * np.sum(s[1] ** 2), s[1]), None)),
+    "by loops and branches": lambda s, x: (inner(s[1], s[0], x), None),
+}
+
+
+@pytest.mark.parametrize("name", CARRIED_ALONG)
+def test_what_no_step_changes_is_a_constant(name):
+    step, w = CARRIED_ALONG[name], np.array([0.3, -0.2, 0.7])
+    total = lambda w: fg.lax.scan(step, (1.0, w), XS)[0][0]  # noqa: E731
+    alone = lambda w: fg.lax.scan(lambda c, x: (step((c, w), x)[0][0], None), 1.0, XS)[0]  # noqa: E731
+    assert sorted(stacked_by(total, w)) == sorted(stacked_by(alone, w))
+    slopes = [(total(w + h) - total(w - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
+    for derive in (fg.grad, fg.jacfwd, fg.jacrev):
+        np.testing.assert_allclose(derive(total)(w), slopes, rtol=1e-6)
+    end = lambda w: fg.lax.scan(step, (1.0, w), XS)[0][1]  # noqa: E731
+    np.testing.assert_array_equal(fg.jacrev(end)(w), np.eye(3))
+
+
+def test_ends_of_scanned_arrays_are_no_arrays():
+    """A carry that is an element of what is scanned, or of what an inner loop has stacked."""
+
+    def step(s, x):
+        last, rows = fg.lax.scan(lambda c, row: (row, c), s[0][0], s[0])
+        return (rows, last), None
+
+    f = lambda w: fg.lax.scan(step, (w, w[0]), None, length=2)[0][0]  # noqa: E731
+    moved = np.zeros((4, 4))
+    moved[[0, 1, 2, 3], [0, 0, 0, 1]] = 1
+    w = np.arange(1.0, 5.0)
+    np.testing.assert_array_equal(fg.jacrev(f)(w), moved)
+    np.testing.assert_array_equal(f(w), moved @ w)
 
 
 def test_invariant_work_is_done_once():

@@ -224,6 +224,25 @@ def test_dense_blocks_share_their_colours() -> None:
     assert coloring(np.kron(np.eye(500), np.ones((2, 2))), "symmetric").n_colors == 2
 
 
+def test_parts_with_all_edges_take_as_many_colours_as_vertices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found without an order, however their columns are mixed."""
+    order = np.random.default_rng(0).permutation(1500)  # more rows than graphs have edges for
+    blocks = np.kron(np.eye(3), np.ones((500, 500)))[order][:, order]
+    rows = np.eye(1500)[order]
+    rows[:300, order[300:600]] = 1  # which joins two parts
+    expected = coloring(rows).n_colors, coloring(blocks, "symmetric").n_colors
+    monkeypatch.setattr("funcgrad.patterns.coloring.FEW", 1 << 10)
+    monkeypatch.setattr("funcgrad.patterns.coloring.FEW_STEPS", 1 << 10)
+    assert (coloring(rows).n_colors, coloring(blocks, "symmetric").n_colors) == expected
+    monkeypatch.setattr("funcgrad.patterns.coloring._ordered", None)
+    for kind in ("columns", "both", "symmetric"):
+        colors = coloring(blocks, kind, "natural")
+        assert colors.n_colors == 500
+        assert len(colors.sources) == 3 * 500**2  # which verifies it
+
+
 def test_the_union_that_errors_ask_for() -> None:
     pattern = SparsityPattern.of(np.eye(4, k=1))
     with pytest.raises(ArgumentError, match=r"pattern \| pattern.T"):

@@ -390,6 +390,14 @@ def test_long_loops_whose_results_do_not_read_what_is_carried() -> None:
     assert (pattern.matrix != scipy.sparse.eye_array(7000, dtype=bool)).nnz == 0
 
 
+def test_what_loops_carry_along_unchanged_is_a_constant() -> None:
+    def f(x: Any) -> Any:
+        step = lambda x, i: (x, x[i - 1] * np.sin(x[i]))  # noqa: E731
+        return np.sum(fg.lax.scan(step, x, np.arange(1, 2000))[1])
+
+    assert hessian_sparsity(f)(np.ones(2000)).nnz == 3 * 2000 - 3  # not (0, 0)
+
+
 def test_long_chains_of_known_values() -> None:
     def f(x: Any) -> Any:
         w = fg.numpy.cos(np.float64(1.0))

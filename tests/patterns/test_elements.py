@@ -34,6 +34,14 @@ def two_loops(x):
     return np.stack([x[0], *squares, x[3] * 2.0, *products, *squares[:2]])
 
 
+def two_lists(x):
+    """Loops that one list is made of: two numbers in each turn, then three, then some others."""
+    found = [g(x[k], x[k + 1]) for k in range(len(x) - 1) for g in (np.multiply, np.subtract)]
+    for k in range(30):
+        found += [x[k] ** 2, x[k] * x[k + 3], x[k + 2] - x[0]]
+    return np.stack([*found, found[7], found[3], *found[40:50:2]])
+
+
 def on_a_grid(x):
     y = x.reshape(10, -1)
     return np.stack([y[i, j] * y[j, i] for i in range(10) for j in range(10)])
@@ -45,7 +53,7 @@ def jacobian(f, x):
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("f", [one_by_one, in_turn, with_ends, two_loops, on_a_grid])
+@pytest.mark.parametrize("f", [one_by_one, in_turn, with_ends, two_loops, two_lists, on_a_grid])
 def test_derivatives(f):
     x = np.random.default_rng(0).uniform(-1.0, 1.0, 100)
     found = fg.jacfwd(f, sparse=True)(x)
@@ -57,7 +65,7 @@ def test_derivatives(f):
         np.testing.assert_allclose(curved.toarray()[k], (up - down) / 2e-5, rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("f", [with_ends, two_loops])
+@pytest.mark.parametrize("f", [with_ends, two_loops, two_lists])
 def test_few_equations_are_left(f):
     x = np.linspace(0.1, 1.0, 300)
     program = StagedFunction(lambda y: [f(y)], (x,), {}, "test").program
