@@ -15,6 +15,13 @@ from tests.sources import SOURCES, nodes_of, text_of, tree_of
 QUESTION = re.compile(r"(What|That|Those|These|Which|Whose|Where|Of|As|If|It)\b")
 COMMENT = re.compile(r"^\s*# ((?:What|That|Those|These|Which|Whose)\b.*)", re.M)
 
+PRIVATE = re.compile(
+    r"(?<!ast\.)(?<!os\.)\b_?(?:walk(?:s|ed|er)?|is_turned|surroundings|deposits?|seldom|lent)\b"
+)
+"""Words for which the field has others: iterate, transposed, captured, scatter-add, cold, view."""
+OF_OTHERS = {"funcgrad.base.pytree", "funcgrad.linting.rules.keys"}
+"""A method of JAX's, and a random walk."""
+
 
 def descriptions(module: str) -> Iterator[tuple[int, str]]:
     """Lines and texts of all strings that stand alone, which are docstrings."""
@@ -43,3 +50,13 @@ def test_the_search_finds_questions():
     assert QUESTION.match("Those of one matrix with elements.")
     assert not QUESTION.match("Padding modes.")
     assert COMMENT.search("x = 1\n    # That its dtype counts.\n")
+
+
+def test_private_words_stay_away():
+    found = {
+        f"{module}: {word}"
+        for module in SOURCES
+        if module not in OF_OTHERS
+        for word in PRIVATE.findall(text_of(module))
+    }
+    assert not found

@@ -37,7 +37,7 @@ NUMBER, LIST, TUPLE = range(3)
 _KINDS: Mapping[Any, int] = {None: NUMBER, list: LIST, tuple: TUPLE}
 
 MOST_ROWS = 500
-"""Larger trees are walked by Python: the containers that are open lie on the stack."""
+"""Larger trees are traversed by Python: the containers that are open lie on the stack."""
 
 _TUPLE_ITEMS = tuple.__basicsize__
 """Offset of the items of a tuple, which has gained a field in Python 3.14."""

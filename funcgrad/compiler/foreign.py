@@ -70,7 +70,7 @@ class Loop:
         function: Its address.
         data: What it is given besides the arrays.
         dtypes: Those of its arrays.
-        cores: For every array, the names of the axes that the loop itself walks along.
+        cores: For every array, the names of the axes that the loop itself iterates over.
     """
 
     function: int

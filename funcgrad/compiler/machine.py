@@ -45,7 +45,7 @@ UNALIGNED = 1.0
 """Cycles of loading a vector from a cache line and the next one, as neighbours in a stencil."""
 
 ACROSS = 4.0
-"""Cycles of a vector whose elements lie in as many rows: 64 shuffles turn sixteen of them."""
+"""Cycles of a vector whose elements lie in as many rows: 64 shuffles transpose sixteen of them."""
 
 SCALAR = 8
 """How many times as long arithmetic takes on elements that lie apart, of which few fill a vector:

@@ -5,8 +5,8 @@
 A loop has arrays of one shape. Where those of its iterations differ in length, as in ``a[i, :i]``,
 they are the shapes of the longest iteration, and each iteration uses a part of every axis: its
 *extent*. A window begins in each iteration somewhere within the window of the longest one; what is
-computed elementwise, turned, reshaped or repeated has the extents of its operands; a fold is taken
-over them (`funcgrad.higher_order.bounded`), and what is written replaces them alone.
+computed elementwise, transposed, reshaped or repeated has the extents of its operands; a fold is
+taken over them (`funcgrad.higher_order.bounded`), and what is written replaces them alone.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ _MAX_DEPTH = 4
 def checking_leaks(enable: bool = True) -> Iterator[None]:
     """Raise at the end of every transformation of which a traced value is still alive.
 
-    Looking for such values takes a walk over all objects of the process, so this is for finding a
+    Looking for such values is to traverse all objects of the process, so this is for finding a
     known leak.
 
     Args: enable: Whether to check.
@@ -140,7 +140,7 @@ def _message(tracer: Tracer, count: int) -> str:
 def _holder(value: Any) -> str | None:
     """Name the object that keeps a value alive, as far as it has a name.
 
-    To ask who refers to something is to walk over all objects of the process, which may be many. So
+    To ask who refers to something is to traverse all objects of the process, which may be many. So
     it is asked for all objects of a level at once.
     """
     level, known = [value], {id(value)}

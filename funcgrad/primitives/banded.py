@@ -152,8 +152,8 @@ class BandedSolve(ByMatrix):
         if self.if_singular == RAISE:
             return recipe.form(recipe(_Gbsv(self.below, self.above), band, sides))
         ndim = ab.ndim
-        turned = recipe(s.Transpose((*range(ndim - 2), ndim - 1, ndim - 2)), band)
-        factors, pivots = recipe(BandedFactor(self.below, self.above), turned)
+        transposed = recipe(s.Transpose((*range(ndim - 2), ndim - 1, ndim - 2)), band)
+        factors, pivots = recipe(BandedFactor(self.below, self.above), transposed)
         if self.if_singular == PERTURB:
             factors = self._perturbed(recipe, factors)
         solve = FactoredBandedSolve(self.below, self.above)

@@ -66,7 +66,7 @@ class Expression:
         raise TypeError("an expression of a kernel has no value before the kernel runs")
 
 
-Walker = Callable[[Expression], Expression]
+Rewriter = Callable[[Expression], Expression]
 """A function that makes another expression of one."""
 
 
@@ -398,7 +398,7 @@ class NamedFunction(Function):
 
 def rewritten(
     body: Body,
-    change: Walker,
+    change: Rewriter,
     rename: Callable[[str], str] = str,
     replace: Callable[[Statement], Iterable[Statement] | None] = lambda _: None,
 ) -> list[Statement]:
@@ -576,7 +576,7 @@ def _of_tree(tree: ast.expr) -> Expression:
     raise ValueError(f"{ast.unparse(tree)!r} is not made of operators and intrinsics")
 
 
-def rebuilt(x: Expression, change: Walker) -> Expression:
+def rebuilt(x: Expression, change: Rewriter) -> Expression:
     """An expression with its operands changed; itself if none of them is."""
     if not isinstance(x, Apply):
         return x

@@ -163,7 +163,7 @@ class Pieces:
 
 
 def _even(offsets: Sequence[int]) -> list[tuple[int, int]] | None:
-    """The lengths and distances of axes along which so many distances are walked, if there are."""
+    """The lengths and distances of axes along which the distances are even, if there are."""
     if len(offsets) == 1:
         return []
     distance = offsets[1] - offsets[0]
@@ -199,8 +199,8 @@ def is_in_order(place: layout.View) -> bool:
 def _goes_up(place: layout.View, form: Reindex) -> bool:
     if len(place.shape) != len(place.value.shape):
         return False
-    walks = enumerate(zip(form.axes, form.steps, strict=True))
-    return all(axis in (None, k) and step > 0 for k, (axis, step) in walks)
+    steps = enumerate(zip(form.axes, form.steps, strict=True))
+    return all(axis in (None, k) and step > 0 for k, (axis, step) in steps)
 
 
 def box_of(place: layout.View) -> layout.Box | None:
@@ -253,7 +253,7 @@ def split_ranges(
 def seen_box(box: layout.Box, form: Reindex, shape: layout.Shape) -> layout.Box | None:
     """The indices of a reindexed array that lead into a box of it, or ``None`` if there are none.
 
-    Every axis of the array is walked along by one axis at most.
+    Every axis of the array is read along by one axis at most.
     """
     seen = [(0, n) for n in shape]
     for axis, (a, b) in enumerate(box):

@@ -35,7 +35,7 @@ from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
 OPTIONAL = (
     "rematerialize",  # loops compute again what earlier loops would keep for them
     "interchange",  # loops of independent lanes have these last, and run in blocks of them
-    "refine",  # both sides of a reshape are walked by the axes of both shapes
+    "refine",  # both sides of a reshape iterate over the axes of both shapes
     "read_through",  # parts of arrays are read where they come from, or written in turn
     "schedule",  # cheap values are computed again by their readers, others are stored
     "specialize",  # short axes are written out

@@ -136,10 +136,12 @@ class Contractor(Letters):
                 continue
             self.side = side
             if self._stride(matrix, own, [side]) != 1:
-                turned = builder.laid_out(matrix.permuted([own.index(c) for c in (narrow, side)]))
+                transposed = builder.laid_out(
+                    matrix.permuted([own.index(c) for c in (narrow, side)])
+                )
                 sides = (form.lhs, narrow + side) if is_rhs else (narrow + side, form.rhs)
                 self.form = Contraction(*sides, form.out)
-                self.operands = (x, turned) if is_rhs else (turned, y)
+                self.operands = (x, transposed) if is_rhs else (transposed, y)
             if not is_summed:
                 self.batch, self.rows, self.columns = [side], [], []
             return
@@ -184,7 +186,7 @@ class Contractor(Letters):
         if self._is_of_columns or (
             not is_asked and form.out == "".join(self.batch + self.columns + self.rows)
         ):
-            # The transposed product has the order that is asked for, or walks along rows.
+            # The transposed product has the order that is asked for, or goes along rows.
             self.rows, self.columns = self.columns, self.rows
             return self._by_matrices(form.rhs, y, form.lhs, x, form.out)
         return self._by_matrices(form.lhs, x, form.rhs, y, form.out)
@@ -399,7 +401,7 @@ class Contractor(Letters):
         return None if Matrices.of(found) is None else found
 
     def _stride(self, x: View, own: str, labels: list[str]) -> int | None:
-        """The stride of several axes walked as one, or ``None`` if there is none."""
+        """The stride of several axes collapsed into one, or ``None`` if there is none."""
         strides = tuple(x.strides[own.index(c)] if c in own else 0 for c in labels)
         axes = x.restrided(self._shape(labels), strides, x.offset)
         joined = reshaped(axes, (self.size(labels),))

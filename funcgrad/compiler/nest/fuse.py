@@ -151,7 +151,7 @@ class _Fuser:
         traversals: dict[tuple[Value, Shape, Shape], list[tuple[Node, int]]] = defaultdict(list)
         for index in sorted(self.groups):
             for node in self.groups[index].nodes:
-                for x, maker in _walked(node):
+                for x, maker in _views_read(node):
                     if maker in self.group_of:
                         traversals[x.value, x.shape, x.strides].append((maker, x.offset))
         for (_, shape, strides), found in traversals.items():
@@ -250,7 +250,7 @@ class _Fuser:
         return order
 
 
-def _walked(node: Node) -> Iterator[tuple[View, Node]]:
+def _views_read(node: Node) -> Iterator[tuple[View, Node]]:
     """The arrays that a node reads once; the parts of an assembly, each with what computes it."""
     if not isinstance(node, Copies):
         for x in node.operands:

@@ -86,7 +86,7 @@ class _Interchanger:
         self.body: list[Node] = []
         for carry in node.carries:
             if self._is_wide(carry.now):
-                self._turned(carry.now)
+                self._lanes_first(carry.now)
         for inner in node.bodies[-1].nodes:
             self._place(inner)
         if any((carry.now in self.own) != (carry.next in self.own) for carry in node.carries):
@@ -99,7 +99,7 @@ class _Interchanger:
     def _is_wide(self, value: Value) -> bool:
         return value.shape[:1] == (self.count,)
 
-    def _turned(self, value: Value) -> Value:
+    def _lanes_first(self, value: Value) -> Value:
         """The value that takes the place of one of all lanes."""
         return self.own.setdefault(value, Value((*value.shape[1:], self.count), value.dtype))
 
@@ -118,7 +118,7 @@ class _Interchanger:
         self.body += [made.like(node) for made in self._of_lanes(node)]
 
     def _of_lanes(self, node: Node) -> Iterator[Node]:
-        out = self._turned(node.out)
+        out = self._lanes_first(node.out)
         if isinstance(node, Product):
             yield from self._product(node, out)
             return
@@ -153,24 +153,24 @@ class _Interchanger:
         if x.shape[:1] != (self.count,):
             raise _NotAlikeError
         if isinstance(x, Uniform):
-            return _turned(x)
+            return _lanes_first(x)
         link = self.links.get(x.value)
         if x.value.maker is None and x.value not in self.carried:
             is_apart = x.strides[0] > 1 and self._is_wide(x.value)
             if link is None or link.step or not is_apart:
-                return _turned(x)
+                return _lanes_first(x)
             self._constant(link)
         if x.value in self.own:
             return self._within(x.value, x)
         if x.strides[0]:
             raise _NotAlikeError  # the same for all lanes, but not read alike
-        return _turned(x)
+        return _lanes_first(x)
 
     def _constant(self, link: Link) -> None:
         """Read an array of all lanes that does not change from a copy."""
         if link.inner not in self.own:
             copy = self._copy_before(link)
-            self.links[self._turned(link.inner)] = Link(self._turned(link.inner), copy)
+            self.links[self._lanes_first(link.inner)] = Link(self._lanes_first(link.inner), copy)
 
     def _within(self, value: Value, x: View) -> View:
         """Rewrite a view of a value with lanes in front as a view of its replacement."""
@@ -192,7 +192,7 @@ class _Interchanger:
         if key not in self.copies:
             given = View(link.outer, inner.shape, inner.strides, link.offset)
             self.copies[key] = copy = Value((*inner.shape[1:], self.count), inner.dtype)
-            self.before.append(Point((_turned(given),), (copy,), "{0}").like(self.node))
+            self.before.append(Point((_lanes_first(given),), (copy,), "{0}").like(self.node))
         return self.copies[key]
 
     def _back(self, x: Operand, out: Value) -> Node:
@@ -250,6 +250,6 @@ class _Interchanger:
         return loop.like(self.node)
 
 
-def _turned(x: S) -> S:
+def _lanes_first(x: S) -> S:
     """A view of all lanes with these last."""
     return x.permuted((*range(1, len(x.shape)), 0))

@@ -259,7 +259,7 @@ def moved_axes(axes: Sequence[int | None]) -> Reindex:
 def domain(operands: Sequence[Operand], shape: Shape) -> Shape:
     """A shape with length 1 along axes along which each operand goes on and stays the same."""
     lengths = zip(shape, *(zip(x.shape, x.strides, strict=True) for x in operands), strict=True)
-    return tuple(1 if n and all(x == (n, 0) for x in walked) else n for n, *walked in lengths)
+    return tuple(1 if n and all(x == (n, 0) for x in own) else n for n, *own in lengths)
 
 
 def first(operand: S, shape: Shape) -> S:
@@ -268,9 +268,9 @@ def first(operand: S, shape: Shape) -> S:
 
 
 def factored(view: View) -> tuple[list[Shape], Reindex] | None:
-    """The axes that those of a view split into so that each walks along one axis of its value.
+    """The axes that those of a view split into so that each goes along one axis of its value.
 
-    Returns: The lengths of the axes that each of the view's is split into, and how these walk;
+    Returns: The lengths of the axes that each of the view's is split into, and their strides;
         nothing where there are no such axes.
     """
     shape, strides = view.value.shape, view.value.strides
@@ -284,8 +284,8 @@ def factored(view: View) -> tuple[list[Shape], Reindex] | None:
     for n, stride in zip(view.shape, view.strides, strict=True):
         own: list[tuple[int, int | None, int]] = []
         while n != 1 and stride:
-            walked = (a for a, s in enumerate(strides) if shape[a] > 1 and stride % s == 0)
-            axis = next(walked, None)
+            whole_steps = (a for a, s in enumerate(strides) if shape[a] > 1 and stride % s == 0)
+            axis = next(whole_steps, None)
             if axis is None or axis in axes or any(axis == a for _, a, _ in own):
                 return None
             step, count = stride // strides[axis], n
@@ -307,7 +307,7 @@ def factored(view: View) -> tuple[list[Shape], Reindex] | None:
 
 
 def reindex_of(view: View) -> Reindex | None:
-    """How a view walks its value, if every axis of it walks along an axis of its own there."""
+    """Strides of a view in its value, if every axis of it goes along an axis of its own there."""
     found = factored(view)
     return None if found is None or any(len(own) > 1 for own in found[0]) else found[1]
 

@@ -84,7 +84,7 @@ def _compared(
     """
     n = len(updates.shape) - len(out.shape) + len(form.axes)
     shape = updates.shape[:n]
-    walked: dict[int, int] = {}  # for each axis of rows the axis of the updates that counts it
+    counted: dict[int, int] = {}  # for each axis of rows the axis of the updates that counts it
     chosen: list[tuple[int, Operand]] = []
     for axis, index in zip(form.axes, indices, strict=True):
         even = _even_places(index.broadcast(shape), out.shape[axis], form.mode)
@@ -95,19 +95,19 @@ def _compared(
         if even[0] or [even[1][i] for i in along] not in ([], [1]):
             return None
         if along:
-            walked[axis] = along[0]
+            counted[axis] = along[0]
         if (shape[along[0]] if along else 1) != out.shape[axis]:
             return None
-    others = math.prod(m for i, m in enumerate(shape) if i not in walked.values())
-    if len(chosen) != 1 or others != 1 or not walked or form.mode == "wrap":
+    others = math.prod(m for i, m in enumerate(shape) if i not in counted.values())
+    if len(chosen) != 1 or others != 1 or not counted or form.mode == "wrap":
         return None
     ((axis, index),) = chosen
-    if axis < max(walked) or len({*walked.values()}) != len(walked) or not math.prod(out.shape):
+    if axis < max(counted) or len({*counted.values()}) != len(counted) or not math.prod(out.shape):
         return None
     rest = [i for i in range(len(out.shape)) if i not in form.axes]
-    walked |= {i: n + k for k, i in enumerate(rest)}
+    counted |= {i: n + k for k, i in enumerate(rest)}
 
-    def walk(operand: Operand, axes: dict[int, int]) -> Operand:
+    def spread(operand: Operand, axes: dict[int, int]) -> Operand:
         strides = [operand.strides[axes[i]] if i in axes else 0 for i in range(len(out.shape))]
         return operand.restrided(out.shape, tuple(strides), operand.offset)
 
@@ -129,9 +129,9 @@ def _compared(
     place = builder.result(Point((index, length), (Value(shape, count),), expr))
     operands = (
         x.broadcast(out.shape),
-        walk(updates, walked),
-        walk(place, {i: k for i, k in walked.items() if k < n}),
-        walk(own, {axis: 0}),
+        spread(updates, counted),
+        spread(place, {i: k for i, k in counted.items() if k < n}),
+        spread(own, {axis: 0}),
     )
     expr = f"select({{2}} == {{3}}, {form.step}, {{0}})"
     return builder.result(Point(operands, (out,), expr))
@@ -223,8 +223,8 @@ def _places(
             continue
         offset += even[0] * array.strides[axis]
         strides += np.array(even[1], np.int64) * array.strides[axis]
-        walked = [i for i, step in enumerate(even[1]) if step]
-        places.lanes.update(walked if len(walked) == 1 else ())
+        counted = [i for i, step in enumerate(even[1]) if step]
+        places.lanes.update(counted if len(counted) == 1 else ())
     if all(map(_are_places, places.indices, places.lengths)):
         places.mode = "place"
     row = (*strides.tolist(), *(array.strides[i] for i in rest))

@@ -206,11 +206,11 @@ class Lowering(Builder):
         copied = aligned[-1] if expr in ("{0}", "{1}") else None
         if copied is not None and copied.dtype == aval.dtype:
             return [copied]
-        walked = domain(aligned, aval.shape)
-        expr, aligned = self._with_reciprocal(expr, aligned, walked)
-        if walked != aval.shape:  # what is the same along an axis is computed once
-            out = Value(walked, aval.dtype)
-            once = self.result(Point(tuple(first(x, walked) for x in aligned), (out,), expr))
+        computed = domain(aligned, aval.shape)
+        expr, aligned = self._with_reciprocal(expr, aligned, computed)
+        if computed != aval.shape:  # what is the same along an axis is computed once
+            out = Value(computed, aval.dtype)
+            once = self.result(Point(tuple(first(x, computed) for x in aligned), (out,), expr))
             return [once.broadcast(aval.shape)]
         order = followed_order(aligned)
         if order is None:

@@ -121,13 +121,13 @@ class _Mover:
                 other, place = node.out.placed_by, node.out.part
                 if other is None or place is None or k > last:
                     return False
-                if not _walks_alike(place, other, part, put):
+                if not _is_same_access(place, other, part, put):
                     return False
             for x in node.operands:
                 if isinstance(x, View) and x.value.home is memory:
                     if not isinstance(node, Pick) or x is not node.operands[0]:
                         return False
-                    if not _walks_alike(x, node, part, put):
+                    if not _is_same_access(x, node, part, put):
                         return False
         return True
 
@@ -141,8 +141,8 @@ def _touches(node: Node, memory: Value) -> bool:
     return any(value.home is memory for value in values)
 
 
-def _walks_alike(x: Strided, node: Pick | Put, part: View, put: Put) -> bool:
-    """Whether two walks have no element in common but at the same index."""
+def _is_same_access(x: Strided, node: Pick | Put, part: View, put: Put) -> bool:
+    """Whether two accesses have no element in common but at the same index."""
     own = (x.shape, x.strides, x.offset, node.lengths, node.steps)
     if own != (part.shape, part.strides, part.offset, put.lengths, put.steps):
         return False

@@ -1,10 +1,10 @@
-"""Arrays that are reshaped on the way are walked by the axes of both shapes.
+"""Common iteration spaces of arrays that are reshaped on the way.
 
 ``refine : graph -> graph``. What is computed in one shape and read in another one is stored in
-between, for a kernel walks one index space: repeated rows, tiles and groups of channels would be
-written out before anything is done with them. Where both shapes split into the axes of a third one,
-as ``(2, 600, 3, 500)`` and ``(1200, 1500)`` do, elementwise operations and folds on both sides are
-computed in that one, so that fusion finds points of equal indices.
+between, for a kernel iterates over one index space: repeated rows, tiles and groups of channels
+would be written out before anything is done with them. Where both shapes split into the axes of a
+third one, as ``(2, 600, 3, 500)`` and ``(1200, 1500)`` do, elementwise operations and folds on both
+sides are computed in that one, so that fusion finds points of equal indices.
 
 Memory stays as it is: an axis that is split lies where it did.
 """
@@ -42,7 +42,7 @@ from funcgrad.compiler.nest.nodes import (
 )
 
 MOST = KERNEL_NODES // 2
-"""Nodes that are walked in another way for one array: more than that share no kernel."""
+"""Nodes that get another iteration space for one array: more than that share no kernel."""
 
 
 def refine(graph: Graph) -> None:
@@ -118,7 +118,7 @@ def _space_of_parts(
 
 
 class _Change:
-    """Nodes that are to be walked in another index space."""
+    """Nodes that are to get another iteration space."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class _Change:
         """For each node the fields that change, and the new shape of its result."""
 
     def reaches(self, nodes: Sequence[Node]) -> bool:
-        """Whether nodes, and all that would be computed with them, can be walked like that."""
+        """Whether nodes, and all that would be computed with them, can have that space."""
         waiting = [node for node in nodes if node.space != self.space]
         while waiting:
             node = waiting.pop()
@@ -147,7 +147,7 @@ class _Change:
         return bool(self.members)
 
     def takes(self, node: Node) -> bool:
-        """Whether one more node can be walked like that."""
+        """Whether one more node can have that space."""
         runs = _runs(node.space, self.space)
         found = None if runs is None else self._changed(node, runs)
         if found is None:
@@ -202,12 +202,12 @@ class _Change:
         return True
 
     def make_if_possible(self, nodes: Sequence[Node]) -> None:
-        """LoopNest nodes, and all that is computed with them, in the other space."""
+        """Move nodes, and all that is computed with them, to the other space."""
         if self.reaches(nodes):
             self.make()
 
     def make(self) -> None:
-        """LoopNest the members in the other space."""
+        """Move the members to the other space."""
         for node, (changes, shape) in self.members.items():
             for name, value in changes.items():
                 setattr(node, name, value)

@@ -46,8 +46,8 @@ def rematerialize(graph: Graph) -> None:
         return
     readers = readers_of(graph.nodes)
     for second in loops:
-        walked = (k.outer.maker for k in second.links if k.step and k.inner.maker is None)
-        for first in dict.fromkeys(maker for maker in walked if maker in loops):
+        sliced = (k.outer.maker for k in second.links if k.step and k.inner.maker is None)
+        for first in dict.fromkeys(maker for maker in sliced if maker in loops):
             only = {v for v in first.outs if readers[v] == [second] and v not in graph.outputs}
             _Pair(first, second, only, graph.limit is not None).run()
     # Nothing may be left of a loop that only maps: the later one does all that it did.
@@ -55,7 +55,7 @@ def rematerialize(graph: Graph) -> None:
 
 
 class _Pair:
-    """Two loops, of which the second walks along stacks of the first.
+    """Two loops, of which the second reads slices of stacks of the first.
 
     Args:
         first: The loop that comes first.
@@ -82,7 +82,7 @@ class _Pair:
         if length is None or length != self.second.length or length < 2:
             return
         self.length = length
-        self.walks = self._walks()
+        self.slices = self._slices()
         self.writes = writes_of(self.first) if self.is_reverse else {}
         # Everything; what needs no further stack of carried values; conditions on the index, which
         # bound the rows of those who compute them (`unswitch`).
@@ -97,7 +97,7 @@ class _Pair:
 
     # Candidates for recomputation, and its profit.
 
-    def _walks(self) -> dict[Value, list[Link]]:
+    def _slices(self) -> dict[Value, list[Link]]:
         """For every stacked value the links by which the second loop has it, step by step.
 
         All of them go the same way: with the first loop, or against it.
@@ -132,20 +132,20 @@ class _Pair:
         self.gone: list[Value] = []
         for node in self.body.nodes:
             value = node.outs[0] if len(node.outs) == 1 else None
-            if value is None or value not in self.walks:
+            if value is None or value not in self.slices:
                 continue
             links = [k for k in self.second.links if k.outer is self.stacked[value].outer]
             is_free = (
                 is_wanted(node)
                 and self.stacked[value].outer in self.only
-                and len(links) == len(self.walks[value])
+                and len(links) == len(self.slices[value])
                 and value not in nexts
                 and value not in inner
             )
             carried = self._copied(node)
             needed = self._needs(value) if is_free and carried is None else None
             if needed is None:
-                self.kept[value if carried is None else carried] = self.walks[value][0].inner
+                self.kept[value if carried is None else carried] = self.slices[value][0].inner
                 continue
             again |= needed
             self.gone.append(value)
@@ -210,7 +210,7 @@ class _Pair:
             self.clones.append(cloned(node, own))
         for clone in self.clones:
             clone.epoch = body.nodes[0].epoch
-        instead = {k.inner: own[v] for v in self.gone for k in self.walks[v]}
+        instead = {k.inner: own[v] for v in self.gone for k in self.slices[v]}
         for node in body.nodes:
             node.operands = tuple(reading(x, instead) for x in node.operands)
         body.nodes[:0] = self.clones
@@ -221,16 +221,16 @@ class _Pair:
             writes = self.writes[value]
             return take_back(self.second, self.clones, writes, self.body, self._kept)
         link = self._stack(value) if value in self.carried else self.given.get(value)
-        return value if link is None else self._walked(link)  # a constant
+        return value if link is None else self._slice(link)  # a constant
 
     def _kept(self, value: Value) -> Value:
         """Any value of an iteration of the first loop as the second one has it."""
         if value not in self.kept:
             is_made = value.maker is not None
-            self.kept[value] = self._walked(self._stack(value)) if is_made else self._given(value)
+            self.kept[value] = self._slice(self._stack(value)) if is_made else self._given(value)
         return self.kept[value]
 
-    def _walked(self, link: Link) -> Value:
+    def _slice(self, link: Link) -> Value:
         """The value that the second loop has at the place of a link of the first one."""
         offset, step = link.offset, link.step
         if self.is_reverse:
@@ -265,7 +265,7 @@ class _Pair:
 
     def _drop(self) -> None:
         """Forget what is gone, and who only made that."""
-        gone, read = set(self.gone), {k.inner for v in self.gone for k in self.walks[v]}
+        gone, read = set(self.gone), {k.inner for v in self.gone for k in self.slices[v]}
         stacks = {self.stacked[value].outer for value in gone}
         self.first.links = tuple(k for k in self.first.links if k.inner not in gone)
         self.first.outs = tuple(out for out in self.first.outs if out not in stacks)

@@ -335,7 +335,7 @@ def _through(view: Operand, operand: Operand) -> Operand:
 
 
 def _within(view: View, box: Box) -> Reindex | None:
-    """How a view walks its value in a box of its indices; elsewhere it has no elements."""
+    """Strides of a view in its value, in a box of its indices; elsewhere it has no elements."""
     offset = view.offset + sum(a * s for (a, _), s in zip(box, view.strides, strict=True))
     form = reindex_of(View(view.value, tuple(b - a for a, b in box), view.strides, offset))
     if form is None:

@@ -1,4 +1,4 @@
-"""Windows that slide, as views: several axes of a view walk along one axis of memory.
+"""Windows that slide, as views: several axes of a view go along one axis of memory.
 
 Where windows meet no element, the array is copied into a larger one with something around it. What
 is between elements (a dilated base) is never stored: windows fall into *phases*, each of which

@@ -27,7 +27,7 @@ LEAST = SEVERAL
 _SORT = SortCall(0, stable=False)
 
 _SIGNED = "({0} ^ (({0} >> %d) & %d))"
-"""The bits of a float, as an integer that grows with it: those of negative ones are turned."""
+"""The bits of a float, as an integer that grows with it: those of negative ones are inverted."""
 
 
 def is_sortable(calls: Sequence[LibraryCall], keys: Sequence[Operand], shape: Shape) -> bool:

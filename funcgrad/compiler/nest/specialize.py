@@ -213,7 +213,7 @@ def _is_worth_it(
         is_exempt = not isinstance(node, Point) or (is_vector and not is_assembled)
         for x in () if is_exempt else node.operands:
             if isinstance(x, View) and not x.strides[axis] and any(x.strides):
-                return True  # no loop can walk this axis and the next one as one
+                return True  # no loop can iterate over this axis and the next one as one
     return False
 
 
@@ -231,7 +231,7 @@ def _is_zero(x: Operand) -> bool:
 
 
 class _NotAligned(Exception):
-    """An operand does not walk the axis as the group does."""
+    """An operand does not go along the axis as the group does."""
 
 
 class _Writing:

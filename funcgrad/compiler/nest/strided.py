@@ -29,7 +29,7 @@ from funcgrad.lowering import Contraction
 _MOST_ROWS, _MOST_TERMS, _MOST_COLUMNS = SUM_BLOCK, 2 * SUM_BLOCK, 2 * SUM_BLOCK
 
 _Loop = tuple[str, int, int]
-"""A letter, how many of its indices are walked along, and their distance."""
+"""A letter, how many of its indices are iterated over, and their distance."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Strider(Letters):
             b, b_labels = self._moved(b, b_labels, order), order
         out_order = form.out
         if letter != self._last():
-            # Windows last, as where channels come first: what is computed of them walks along them.
+            # Windows last, as where channels come first: what is computed of them goes along them.
             sliding = [c for c in form.out if c in self.sliding and c != letter]
             others = [c for c in form.out if c not in (*sliding, letter)]
             out_order = "".join([*others, *sliding, letter])
@@ -203,7 +203,7 @@ class Strider(Letters):
     def _terms(
         self, in_a: dict[str, int], in_b: dict[str, int], n_rows: int
     ) -> tuple[list[_Loop], list[_Loop]]:
-        """Walks along summed letters in the order of B, those of blocks and those of a block."""
+        """Loops over summed letters in the order of B, those of blocks and those of a block."""
         letters = sorted(self.summed, key=lambda c: (-abs(in_b[c]), -abs(in_a[c])))
         blocks = [(c, self.lengths[c], 1) for c in letters]
         terms: list[_Loop] = []
@@ -231,13 +231,13 @@ class Strider(Letters):
         return lines
 
     def _every(self, letters: Iterable[str]) -> list[_Loop]:
-        """The walks along all of some letters."""
+        """Loops over all of some letters."""
         return [(c, self.lengths[c], 1) for c in letters]
 
-    def _table(self, walks: Sequence[_Loop], strides: Sequence[dict[str, int]]) -> np.ndarray:
-        """Bytes to the elements at all indices of some walks, one column for each array."""
+    def _table(self, loops: Sequence[_Loop], strides: Sequence[dict[str, int]]) -> np.ndarray:
+        """Bytes to the elements at all indices of some loops, one column for each array."""
         table = np.zeros((1, len(strides)), np.int64)
-        for c, length, step in walks:
+        for c, length, step in loops:
             distance = np.array([of.get(c, 0) * step * self.itemsize for of in strides])
             moves = np.arange(length)[:, None] * distance
             table = (table[:, None, :] + moves[None, :, :]).reshape(-1, len(strides))

@@ -100,7 +100,7 @@ class TransposedTiles:
         across, along = self.plan.space.loops[-2:]
         for k, (access, buffer) in enumerate(self.buffers.items()):
             apart, near = (self.plan.space.step(access, loop) for loop in (across, along))
-            # Where the other loop walks backwards, a tile begins at its last element.
+            # Where the other loop runs backwards, a tile begins at its last element.
             first = s if across.steps[access] == 1 else last - 1
             place = call("offset", access.pointer, first * apart + t * near)
             scopes = access.scope, self._scope(k)

@@ -64,9 +64,9 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     least = 0 if is_sum or is_extreme else max(heavy, machine.LOOKUP * n_single)
     kinds = {plan.kind(node) for node in body}
     is_folded = bool(kinds & {"inner", "total"})
-    # Of elements in reversed order, a vector is loaded as any other, and turned around.
-    is_turned = is_folded and all(row.steps[access] == -1 for access in apart)
-    if ((apart and not is_turned) or n_single) and cost < least:
+    # Of elements in reversed order, a vector is loaded as any other, and reversed.
+    is_reversed = is_folded and all(row.steps[access] == -1 for access in apart)
+    if ((apart and not is_reversed) or n_single) and cost < least:
         return None
     if not all(map(plan.is_full, lookups)):
         return None

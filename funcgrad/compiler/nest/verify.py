@@ -89,7 +89,7 @@ def _verify_shapes(node: Node, after: str, outer: frozenset[Value]) -> None:
                 _fail(after, node, "writes beside its memory")
     for i, x in enumerate(node.operands):
         if isinstance(x, Uniform) or x.value in outer:
-            continue  # parts of outer arrays are walked with the strides of those
+            continue  # parts of outer arrays have the strides of those
         box = node.box if isinstance(node, Guard) and i == 0 else None
         if not _is_inside(x, box):
             _fail(after, node, "reads beside the memory of an operand")

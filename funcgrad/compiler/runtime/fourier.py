@@ -68,9 +68,9 @@ def words(call: FourierCall, dtype: np.dtype[Any]) -> tuple[list[int], list[np.n
     }
     held = []
     if call.turns:
-        turned = _turned(call.n, call.lanes, call.turns, wide)
-        held.append(turned)
-        found["roots"] = turned.ctypes.data
+        twiddles = _twiddles(call.n, call.lanes, call.turns, wide)
+        held.append(twiddles)
+        found["roots"] = twiddles.ctypes.data
         found["roots_step"] = call.lanes * real.itemsize
         found["roots_part"] = call.n * call.lanes * real.itemsize
     rows = []
@@ -121,7 +121,7 @@ def _roots(radix: int, m: int, dtype: np.dtype[Any]) -> np.ndarray:
     return _shared((radix, m, dtype), make)
 
 
-def _turned(n: int, lanes: int, turns: int, dtype: np.dtype[Any]) -> np.ndarray:
+def _twiddles(n: int, lanes: int, turns: int, dtype: np.dtype[Any]) -> np.ndarray:
     """Twiddle factors between two steps, all real parts and then all imaginary ones."""
 
     def make() -> np.ndarray:

@@ -347,11 +347,15 @@ def _library_words(node: Product, library: Library) -> list[int]:
 
     numbers = (np.array([x, 0, 0, 0], dtype).view(np.int64)[:2].tolist() for x in (1, 0))
     one, zero = map(words.listed, numbers)
-    turned = layout_a.is_transposed, layout_b.is_transposed
-    from_a = matrix(a, max(layout_a.row_stride, m if turned[0] else k), layout_a.batch_stride)
-    from_b = matrix(b, max(layout_b.row_stride, k if turned[1] else n), layout_b.batch_stride)
+    are_transposed = layout_a.is_transposed, layout_b.is_transposed
+    from_a = matrix(
+        a, max(layout_a.row_stride, m if are_transposed[0] else k), layout_a.batch_stride
+    )
+    from_b = matrix(
+        b, max(layout_b.row_stride, k if are_transposed[1] else n), layout_b.batch_stride
+    )
     to_c = matrix(whole(node.out), n, m * n)
-    head: list[str | int] = [*("NT"[x] for x in turned[::-1]), n, m, k]
+    head: list[str | int] = [*("NT"[x] for x in are_transposed[::-1]), n, m, k]
     parts = *map(given, head), one, from_b, from_a, zero, to_c
     words.arguments = [x for part in parts for x in part]
     return words.all()

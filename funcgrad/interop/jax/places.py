@@ -178,7 +178,7 @@ def _of_entries(entries: Sequence[Any], like: Any) -> sharding.PartitionSpec:
 
 
 def _of_name(trace: Any, name: Any) -> Place:
-    """The place of a name of a program under construction, walking on over its equations."""
+    """The place of a name of a program under construction, going on over its equations."""
     passes = _notes.get()[0].passes
     _, done, facts = passes.setdefault(id(trace), (trace, [0], {}))
     assert isinstance(trace, StageTrace)

@@ -1,8 +1,8 @@
 """Sparse matrices whose entries lie in a band, after Cuthill and McKee's reordering.
 
 Bands of a few diagonals are factored and solved by loops over rows that carry what they share in
-registers; LAPACK, which walks their columns one by one, takes several times as long, and has the
-wider bands. Both exchange rows.
+registers; LAPACK, which goes along their columns one by one, takes several times as long, and has
+the wider bands. Both exchange rows.
 """
 
 from __future__ import annotations

@@ -71,7 +71,12 @@ class Elements(Program):
         return muladd(a, c, -(b * d)), muladd(a, d, b * c)
 
     def less_product(
-        self, x: Element, y: Element, z: Element, is_turned: bool = False, is_fixed: bool = False
+        self,
+        x: Element,
+        y: Element,
+        z: Element,
+        is_conjugated: bool = False,
+        is_fixed: bool = False,
     ) -> Element:
         """``x - y z``, or ``x - conj(y) z``.
 
@@ -86,7 +91,7 @@ class Elements(Program):
         if self.unit == 1:
             return (real,)
         imaginary = less(x[1], y[0], z[1])
-        if is_turned:
+        if is_conjugated:
             return less(real, y[1], z[1]), muladd(y[1], z[0], imaginary)
         return muladd(y[1], z[1], real), less(imaginary, y[1], z[0])
 

@@ -103,19 +103,19 @@ class Fourier(Elements):
         kinds: The kinds of passes that it may have.
         source: How lanes are read.
         target: How they are written.
-        is_turned: Whether results are multiplied by roots of unity.
+        has_twiddles: Whether results are multiplied by roots of unity.
     """
 
     def __init__(
         self, letter: str, lanes: int, kinds: Sequence[Pass], source: Layout, target: Layout,
-        is_turned: bool,
+        has_twiddles: bool,
     ) -> None:  # fmt: skip
         super().__init__(letter, lanes)
         self.line = 2 * lanes
         """Numbers of an element, of all lanes."""
         self.kinds = kinds
         self.source, self.target = source, target
-        self.is_turned = is_turned
+        self.has_twiddles = has_twiddles
 
     # Transforms of a few numbers.
 
@@ -131,9 +131,12 @@ class Fourier(Elements):
             if 4 * k == len(x):  # times -i
                 less, more = _around(a, b)
             elif k:
-                turned, factors = self._named((b[0] + b[1], b[1] - b[0])), _EIGHTHS[8 * k // len(x)]
-                turned = turned if factors[1] > 0 else turned[::-1]
-                less, more = (_plus(a, turned, factors, sign) for sign in (1, -1))
+                rotated, factors = (
+                    self._named((b[0] + b[1], b[1] - b[0])),
+                    _EIGHTHS[8 * k // len(x)],
+                )
+                rotated = rotated if factors[1] > 0 else rotated[::-1]
+                less, more = (_plus(a, rotated, factors, sign) for sign in (1, -1))
             else:
                 less, more = _sum(a, b), _difference(a, b)
             low.append(less)
@@ -268,7 +271,7 @@ class Fourier(Elements):
             index = self._index(0, w["lanes"], self.target.is_partial)
             at = self.let(place + first * w["target_lane"])
             with self.count(0, w["n"]) as k:
-                if self.is_turned:
+                if self.has_twiddles:
                     # The roots are those of numbers whose parts are where they are in memory.
                     turn = self.let(w["roots"] + first * self.size + k * w["roots_step"])
                     root = [self.pointer(turn + q * w["roots_part"]) for q in range(2)]

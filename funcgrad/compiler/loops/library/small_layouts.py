@@ -283,8 +283,8 @@ class InRows(SmallMatrices):
                 row = call("minimum", i + t, self.n - 1)
                 at = call("advance", pointer, row * self.n)
                 rows.append(self._parts(call("load", at, index, ARRAYS)))
-            turned = [self.transposed([row[q] for row in rows]) for q in range(self.unit)]
-            for t, x in enumerate(zip(*turned, strict=True)):
+            transposed = [self.transposed([row[q] for row in rows]) for q in range(self.unit)]
+            for t, x in enumerate(zip(*transposed, strict=True)):
                 self.put(x, self.a, (j + t) * self.a.line + i)
         return self.a
 
@@ -292,8 +292,8 @@ class InRows(SmallMatrices):
         pointer = self.array(self.dtype, to)
         for i, j in self._blocks():
             columns = [self.vector(self.a, (j + t) * self.a.line + i) for t in range(self.lanes)]
-            turned = [self.transposed([x[q] for x in columns]) for q in range(self.unit)]
-            for t, x in enumerate(zip(*turned, strict=True)):
+            transposed = [self.transposed([x[q] for x in columns]) for q in range(self.unit)]
+            for t, x in enumerate(zip(*transposed, strict=True)):
                 row = self.let(i + t)
                 with self.when(row < self.n):
                     at = self.let(call("advance", pointer, row * self.n))

@@ -591,10 +591,10 @@ class SmallMatrices(Elements):
                     self.store(own.pointer, p * own.line, number, own.scope)
             self.check()
             self.refuse()
-            is_turned = self.let(call("not_equal", self.words["transposed"], 0))
+            is_transposed = self.let(call("not_equal", self.words["transposed"], 0))
             a = self.a
             with self.right_sides("c", "d"):
-                with self.when(~is_turned):
+                with self.when(~is_transposed):
                     self.exchange_sides(False, self.pivots)
                     self.eliminate()
                 with self.otherwise():
@@ -610,9 +610,9 @@ class SmallMatrices(Elements):
             with self.when(~unit):
                 self.check()
             self.refuse()
-            is_turned = call("not_equal", words["transposed"], 0)
-            row = self.let(call("select", is_turned, self.a.step, self.a.line))
-            column = self.let(call("select", is_turned, self.a.line, self.a.step))
+            is_transposed = call("not_equal", words["transposed"], 0)
+            row = self.let(call("select", is_transposed, self.a.step, self.a.line))
+            column = self.let(call("select", is_transposed, self.a.line, self.a.step))
             back = self.let(equal(words["lower"], words["transposed"]))
             with self.right_sides("b", "c"):
                 self.substitute(row, column, unit, back, self.n)
