@@ -56,9 +56,6 @@ of_rows: Facet[Callable[[Any], Any] | None] = Facet("of_rows", None)
 """``of_rows(rows)``: the result for all rows of an array as the arguments, among which it may take
 their place."""
 
-_MOST_SCANNED = 32
-"""Windows of one array that are scanned: of more than that, an inner loop may be made."""
-
 _COUNTER = ("counter",)
 """Stands for the carried value that counts iterations."""
 
@@ -68,7 +65,6 @@ _TRACED = object()
 _reroll: ContextVar[bool] = ContextVar(
     "funcgrad_reroll", default=(environment.text("FUNCGRAD_REROLL") or "1") != "0"
 )
-
 
 is_rerolling = _reroll.get
 """Whether loops of functions that are traced now are found."""
@@ -108,18 +104,22 @@ def reroll_loops(enable: bool = True) -> Iterator[None]:
         _reroll.reset(token)
 
 
-def reroll(program: Program, least: int = runs.LEAST_SAVED) -> Program:
+def reroll(
+    program: Program, least: int = runs.LEAST_SAVED, least_of_arrays: int = runs.LEAST_SAVED
+) -> Program:
     """The program with its repeats as scans; the same object if there are none.
 
     Args:
         program: As traced.
         least: How many equations a loop must save.
+        least_of_arrays: The same for loops of many iterations on arrays, no more.
     """
-    if not is_rerolling() or not runs.may_repeat(program, least):
+    least_of_arrays = min(least, least_of_arrays)
+    if not is_rerolling() or not runs.may_repeat(program, least_of_arrays):
         return program
     bodies: dict[Any, Program] = {}
     for _ in range(_ROUNDS):
-        search, families = _best_search(program, least)
+        search, families = _best_search(runs.Search(program, least, least_of_arrays))
         if not families:
             break
         shorter = _Rewriting(search, families, bodies).program()
@@ -129,12 +129,11 @@ def reroll(program: Program, least: int = runs.LEAST_SAVED) -> Program:
     return program
 
 
-def _best_search(program: Program, least: int) -> tuple[runs.Search, list[runs.Family]]:
-    """The search that finds the longest loop: of loops of equal lengths, or of any.
+def _best_search(search: runs.Search) -> tuple[runs.Search, list[runs.Family]]:
+    """A search and what it finds, or that for loops of any lengths, if one of these is longer.
 
     Inside of a loop whose lengths differ, there may be loops of equal ones, which are found later.
     """
-    search = runs.Search(program, least)
     families = search.families()
     ragged = search.loosened()
     if ragged is None:
@@ -412,7 +411,8 @@ class _Rolling:
             for j, (column, equation) in enumerate(zip(columns, self.body, strict=False))
             if (window := read_window(equation.primitive)) is not None
         ]
-        self.reads = Counter(source for source, *_ in windows)
+        lines = (e.source for e in self.body if read_window(e.primitive) is not None)
+        self.reads = Counter(zip((source for source, *_ in windows), lines, strict=True))
         uses = Counter(self.run.fixed.values())
         self.rows = loop_body.shared_rows(windows, uses) if self.is_single else {}
         for j, (column, equation) in enumerate(zip(columns, self.body, strict=False)):
@@ -494,8 +494,9 @@ class _Rolling:
         first = tuple(places[0].tolist())
         fixed = self.run.fixed.get(column)
         row = None if fixed is None else self.rows.get(fixed)
-        is_scanned = self.is_single and len(moving) == 1 and sizes[moving[0]] == 1
-        if is_scanned and row is None and fixed is not None and self.reads[fixed] <= _MOST_SCANNED:
+        is_scanned = self.is_single and len(moving) == 1 and sizes[moving[0]] == 1 and row is None
+        n_reads = self.reads[fixed, equation.source]
+        if is_scanned and fixed is not None and not self.run.may_hold_loop_of(n_reads):
             steps = np.diff(places[:, moving[0]])
             if (steps == steps[0]).all():
                 windows = loop_body.ScannedWindows(first, sizes, strides, moving[0], int(steps[0]))
@@ -647,7 +648,7 @@ class _Rolling:
             body = stage_closed(lambda *xs: self._evaluate(arguments, outputs, xs), avals, "loop")
             body = widened(body)
             least = min(runs.LEAST_INSIDE, self.rewriting.search.least)
-            found = self.rewriting.bodies[key] = reroll(body, least)
+            found = self.rewriting.bodies[key] = reroll(body, least, runs.LEAST_OF_ARRAYS)
         return found
 
     def _next(self, key: Any) -> loop_body.Operand:

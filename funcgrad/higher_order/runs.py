@@ -42,6 +42,15 @@ LEAST_SAVED = 256
 LEAST_INSIDE = 128
 """The same for a loop in the body of another one, which compilers unroll if that is worth it."""
 
+LEAST_OF_ARRAYS = 48
+"""The same for one of `MANY_STEPS` on arrays, for each operation on which compilers make a loop."""
+
+MANY_STEPS = 8
+"""From how many iterations on that is so: fewer are better fused."""
+
+_SMALL = 16
+"""Elements of arrays that count as scalars there."""
+
 LEAST_OF_ROWS = 16
 """The same for what only reads what an earlier loop has made, element by element."""
 
@@ -106,6 +115,12 @@ class Run:
     def stop(self) -> int:
         return self.start + self.period * self.steps
 
+    def may_hold_loop_of(self, steps: int) -> bool:
+        """Whether the body is as long as one with a loop of so many iterations."""
+        size = self.saved // (self.steps - 1)
+        least = LEAST_OF_ARRAYS if steps >= MANY_STEPS else LEAST_INSIDE
+        return steps >= LEAST_STEPS and size - size // steps >= least
+
 
 @dataclass(frozen=True)
 class Family:
@@ -159,14 +174,16 @@ class Search:
     Args:
         program: The program.
         least: How many equations a loop must save.
+        least_of_arrays: The same for loops of many iterations on arrays.
 
     Attributes:
         is_ragged: Whether iterations may have arrays of different lengths.
     """
 
-    def __init__(self, program: Program, least: int) -> None:
+    def __init__(self, program: Program, least: int, least_of_arrays: int) -> None:
         self.program = program
         self.least = least
+        self.least_of_arrays = least_of_arrays
         self.is_ragged = False
         self.equations = program.equations
         self._read()
@@ -348,7 +365,8 @@ class Search:
         steps = (start + length - cut) // period
         if steps < LEAST_STEPS:
             return f"there are fewer than {LEAST_STEPS} iterations"
-        found = self._fitted(cut, period, steps, self.least)
+        least = self._least(cut, period, steps)
+        found = self._fitted(cut, period, steps, least)
         if isinstance(found, str):
             return found
         lag = max((chain.lag for chain, _ in found.chains.values()), default=1)
@@ -358,11 +376,18 @@ class Search:
             first, length = rows
             begin = found.start + first * period
             n_rows = (found.steps - first) // length
-            wider = self._fitted(begin, period * length, n_rows, self.least)
+            wider = self._fitted(begin, period * length, n_rows, least)
         elif 1 < lag <= _MAX_LAG and steps >= LEAST_STEPS * lag:
             # Several iterations at a time: what they hand on need not change places.
-            wider = self._fitted(cut, period * lag, steps // lag, self.least)
+            wider = self._fitted(cut, period * lag, steps // lag, least)
         return self._measured([found if isinstance(wider, str) else wider])
+
+    def _least(self, start: int, period: int, steps: int) -> int:
+        """How many equations a loop must save."""
+        body = self.equations[start : start + period]
+        n_large = sum(any(x.aval.size > _SMALL for x in e.outputs) for e in body)
+        is_of_arrays = steps >= MANY_STEPS and 2 * n_large >= period
+        return self.least_of_arrays if is_of_arrays else self.least
 
     def _measured(self, runs: Sequence[Run]) -> Family | str:
         """The loops with the lengths of their arrays, and the places of windows."""

@@ -192,6 +192,25 @@ def test_loops_inside_of_loops() -> None:
     assert_same_bits(g, a)
 
 
+@pytest.mark.parametrize("k", [1, 3])
+def test_convolutions_over_pixels(k: int) -> None:
+    """Both loops are found, however few operations a pixel has, and read windows in place."""
+    x, w = RNG.uniform(size=(4, 10, 12, 8)), RNG.uniform(size=(k, k, 8, 6))
+
+    def convolved(x: Any, w: Any) -> Any:
+        out = fnp.zeros((4, 11 - k, 13 - k, 6))
+        for i in range(11 - k):
+            for j in range(13 - k):
+                window = x[:, i : i + k, j : j + k, :, None]
+                out[:, i, j] = np.sum(window * w[None], axis=(1, 2, 3))
+        return out
+
+    assert lengths(convolved, x, w) == [11 - k, 13 - k]
+    assert "concatenate" not in str(fg.make_jaxpr(convolved)(x, w))
+    assert_same_bits(convolved, x, w)
+    fg.test_util.check_grads(convolved, (x, w), 1, modes=("rev",))
+
+
 def test_a_loop_whose_body_is_another_loop() -> None:
     def f(a: Any) -> list[Any]:
         a = a.copy()
