@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -209,3 +210,32 @@ def test_joined_loops_can_be_stopped() -> None:
     f = fg.jit(forever)
     with pytest.raises(TimeoutError), fg.limits(seconds=0.3):
         f(np.abs(LINE))
+
+
+def recurrence(w: Any, h: Any, x: Any) -> Any:
+    return lax.scan(lambda h, x: (np.tanh(w @ h) + np.sin(h @ w) * x, None), h, x)[0]
+
+
+@pytest.mark.parametrize("n", [5, 8, 13, 16, 24, 50])
+def test_functions_of_few_numbers_in_loops_are_vectors(n: int) -> None:
+    w, h, x = RNG.normal(size=(n, n)) / n, RNG.normal(size=n), RNG.normal(size=(4, n))
+    text = fg.jit(recurrence).lower(w, h, x).as_text()
+    computed = re.findall(r"(\w+) = (?:libm_)?(?:tanh|sin)\(", text)
+    assert computed
+    assert all("_1" in name for name in computed)  # names of lanes
+    assert "libm_" not in text
+    expected = h
+    for row in x:
+        expected = np.tanh(w @ expected) + np.sin(expected @ w) * row
+    np.testing.assert_allclose(fg.jit(recurrence)(w, h, x), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_a_row_times_a_small_matrix_is_computed_within_a_loop() -> None:
+    def f(w: Any, h: Any) -> Any:
+        return lax.fori_loop(0, 3, lambda _, h: h @ w, h)
+
+    w, h = RNG.normal(size=(7, 9)), RNG.normal(size=7)
+    square = w @ w.T
+    assert n_kernels(f, square, h) == 1
+    expected = h @ square @ square @ square
+    np.testing.assert_allclose(fg.jit(f)(square, h), expected, rtol=1e-12)

@@ -30,6 +30,9 @@ from funcgrad.intrinsics import OPERATORS
 SCOPES = 1 << 20
 """The most scopes of accesses of a kernel, and of each of several that are joined."""
 
+LANES = ("lanes", "first_lanes")
+"""The words for indices of vectors."""
+
 
 def _operator(word: str) -> Callable[[Expression, Expression | float], Expression]:
     """The method of a binary operator, which applies an operation by its name."""

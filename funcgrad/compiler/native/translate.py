@@ -88,9 +88,6 @@ def _is_pure(name: str) -> bool:
     return word is not None and word.is_pure
 
 
-_VECTORS = {"lanes", "first_lanes"}
-
-
 class _Lowering:
     """Appends the instructions of a function to an LLVM function."""
 
@@ -280,7 +277,7 @@ class _Lowering:
 
     def applied(self, x: language.Apply) -> Any:
         """The value of a word."""
-        self.n_vectors += x.word in _VECTORS
+        self.n_vectors += x.word in language.LANES
         signature = self.signatures[x]
         operands = [self.operand(y, t) for y, t in zip(x.operands, signature.args, strict=True)]
         return WORDS[x.word].emission(self.builder, signature, operands)

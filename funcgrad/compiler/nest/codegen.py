@@ -36,8 +36,21 @@ is read or written across stays in the nearest cache until all of a cache line w
 
 def generate(group: Group, is_inner: bool = False) -> Kernel:
     """The kernel of a group of points and folds; in a loop, one of few elements is in numbers."""
-    is_small = is_inner and math.prod(group.space) <= machine.SEVERAL
+    is_small = is_inner and _is_in_numbers(group)
     return _Writer(group.nodes, group.space, group.nest, is_small, is_inner).kernel
+
+
+def _is_in_numbers(group: Group) -> bool:
+    """Whether a variable for each element is best: vectors take a trip to memory before and after.
+
+    Functions of several elements take longer than that trip, unless it is to elements elsewhere in
+    what was just written.
+    """
+    n = math.prod(group.space)
+    cost = sum(x.cost for x in group.nodes if isinstance(x, Point) and x.is_expensive)
+    is_long = n > machine.FEW and n * cost >= machine.HEAVY * machine.SHORT_AXIS
+    looks_around = any(isinstance(x, Guard) for x in group.nodes)
+    return n <= machine.SEVERAL and (looks_around or not is_long)
 
 
 def generate_copy(operand: Operand, place: View) -> Kernel:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from funcgrad.compiler.machine import FEW, SEVERAL, SUM_BLOCK, THREAD_WORK
+from funcgrad.compiler.machine import FEW, SHORT_AXIS, SUM_BLOCK, THREAD_WORK
 from funcgrad.compiler.nest.fuse import Group, fuse_nodes, is_late, row_shapes
 from funcgrad.compiler.nest.nodes import Fold, Graph, Node, values_read
 
-MIN_ROWS = FEW * SEVERAL
+MIN_ROWS = SHORT_AXIS
 """Functions of fewer numbers take less time than another kernel to start."""
 
 MAX_ROW = FEW * SUM_BLOCK

@@ -30,6 +30,7 @@ from typing import Any
 
 from funcgrad.compiler.loops.builder import read_word
 from funcgrad.compiler.loops.language import (
+    LANES,
     SCOPES,
     SLOTS,
     WORDS,
@@ -44,6 +45,7 @@ from funcgrad.compiler.loops.language import (
     call,
     equal,
     every,
+    expressions,
     rewritten,
     without_unused,
 )
@@ -201,7 +203,9 @@ def _specialized(kernel: Kernel) -> Body:
         if isinstance(word, int) and not isinstance(word, Bits) and 0 <= word <= SMALL
     }
     count = max(math.prod(node.space) for node in kernel.nodes)
-    sooner = (("always", "few") if count <= FEW else ("always",)) if count <= SEVERAL else ()
+    has_lanes = any(isinstance(x, Apply) and x.word in LANES for x in expressions(body))
+    sooner = ("always", "few") if count <= FEW else ("always",)
+    sooner = () if count > SEVERAL or has_lanes else sooner
 
     def change(x: Apply) -> Expression:
         if x.word == "read_word":

@@ -96,6 +96,8 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
         if is_chain:
             return Vectors(narrow, narrow)
     wide = narrow * _registers(plan, body, n_single > 0, is_chain)
+    while is_inner and narrow < wide >= 2 * row.size:
+        wide //= 2
     if cost >= machine.HEAVY:
         count = wide if is_chain and not is_short else min(SHORT_REGISTERS * narrow, wide)
         return Vectors(count, count)
