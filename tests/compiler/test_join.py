@@ -236,6 +236,7 @@ def test_a_row_times_a_small_matrix_is_computed_within_a_loop() -> None:
 
     w, h = RNG.normal(size=(7, 9)), RNG.normal(size=7)
     square = w @ w.T
-    assert n_kernels(f, square, h) == 1
+    text = fg.jit(f).lower(square, h).as_text()
+    assert "matrix product" not in text
     expected = h @ square @ square @ square
     np.testing.assert_allclose(fg.jit(f)(square, h), expected, rtol=1e-12)

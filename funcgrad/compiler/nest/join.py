@@ -204,8 +204,8 @@ def _specialized(kernel: Kernel) -> Body:
     }
     count = max(math.prod(node.space) for node in kernel.nodes)
     has_lanes = any(isinstance(x, Apply) and x.word in LANES for x in expressions(body))
-    sooner = ("always", "few") if count <= FEW else ("always",)
-    sooner = () if count > SEVERAL or has_lanes else sooner
+    is_of_numbers = count <= SEVERAL and not has_lanes
+    sooner = (("always", "few") if count <= FEW else ("always",)) if is_of_numbers else ()
 
     def change(x: Apply) -> Expression:
         if x.word == "read_word":
