@@ -34,7 +34,6 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
             dtype where leaves have several.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.flatten_util import ravel_pytree
         >>> vector, unravel = ravel_pytree({"a": np.ones(2), "b": 3.0})
         >>> vector

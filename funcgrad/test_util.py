@@ -45,7 +45,6 @@ def check_jvp(
     Raises: GradientError: If results or tangents differ.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.test_util import check_jvp
         >>> check_jvp(np.sin, lambda args, dots: fg.jvp(np.sin, args, dots), (0.5,))
     """
@@ -78,7 +77,6 @@ def check_vjp(
     Raises: GradientError: If results or cotangents differ.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.test_util import check_vjp
         >>> check_vjp(np.sin, lambda x: fg.vjp(np.sin, x), (0.5,))
     """

@@ -81,7 +81,6 @@ def check_grads(
     Raises: GradientError: Naming the argument, the mode, the order and the relative error.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.testing import check_grads
         >>> check_grads(lambda x: np.sin(x) * x, (np.array([0.5, 1.5]),), order=2)
     """

@@ -1057,7 +1057,6 @@ class Compiled(_Kernels):
             the largest intermediate results and the lines that make them. It prints as a table.
 
         Example:
-            >>> import numpy as np, funcgrad as fg
             >>> compiled = fg.jit(lambda x: np.exp(x).sum()).lower(np.ones(1000)).compile()
             >>> compiled.memory_analysis().argument_size_in_bytes
             8000

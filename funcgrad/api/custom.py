@@ -298,7 +298,6 @@ def sequential_vmap(f: Function) -> custom_vmap:
     Returns: A function of the same arguments; `vmap` of it is `lax.map` of it.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.custom_batching import sequential_vmap
         >>> @sequential_vmap
         ... def f(x):

@@ -29,7 +29,6 @@ def linear_call(
             has.
 
     Example:
-        >>> import funcgrad as fg
         >>> from funcgrad.custom_derivatives import linear_call
         >>> def f(x, denominator):
         ...     quotient = lambda r, v: v / r

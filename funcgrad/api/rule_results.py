@@ -72,7 +72,6 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
         own.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.custom_derivatives import zero_from_primal
         >>> zero_from_primal(np.ones(2))
         array([0., 0.])

@@ -181,8 +181,9 @@ def _section(found: re.Match[str]) -> str:
 
 def _with_imports(found: re.Match[str]) -> str:
     heading, margin = found.groups()
-    commands = "".join(_COMMAND.findall(found.string, found.end()))
-    return f"{heading}{margin}>>> {_imports(commands)}\n{margin}"
+    commands = "\n".join(_COMMAND.findall(found.string, found.end()))
+    needed = _imports(commands)
+    return f"{heading}{margin}>>> {needed}\n{margin}" if needed else found[0]
 
 
 def explained(function: Callable[..., Any], meanings: Mapping[str, str]) -> str:
@@ -227,11 +228,9 @@ def parameter_names(code: CodeType) -> list[str]:
     return [*code.co_varnames[:n], *(star + name for star, name in rest)]
 
 
-_ABRIDGED = re.compile(
-    r"\n *(?:(?:Args|Returns|Raises|Example): \S|Example:\n *>>> (?!import|from))"
-)
+_ABRIDGED = re.compile(r"\n *(?:(?:Args|Returns|Raises|Example): \S|Example:\n *>>> )")
 _SHORT = re.compile(r"\n{1,2}( *)(Args|Returns|Raises|Example): (?=\S)(.*(?:\n\1 {4}.*)*)")
-_BARE = re.compile(r"(\n *Example:\n)( *)(?=>>> (?!import|from))")
+_BARE = re.compile(r"(\n *Example:\n)( *)(?=>>> )")
 _COMMAND = re.compile(r"(?:>>>|\.\.\.) (.*)")
 _ARROW = re.compile(r"( |\n *)-> ")
 _SECTION = re.compile(r"\n\n( *)(Returns|Raises|Example):\n")
@@ -246,7 +245,14 @@ def session(call: str) -> str:
 
 
 def _imports(source: str) -> str:
-    return "import numpy as np, funcgrad as fg" if "np." in source else "import funcgrad as fg"
+    """The statement that imports NumPy and funcgrad where a text needs them."""
+    used = ("np", "numpy as np"), ("fg", "funcgrad as fg")
+    found = [
+        module
+        for name, module in used
+        if re.search(rf"\b{name}\.", source) and module not in source
+    ]
+    return f"import {', '.join(found)}" if found else ""
 
 
 def call_of(path: str, shows: str) -> str:

@@ -49,7 +49,6 @@ def jet(
         TreeError: If a derivative does not have the structure of its argument.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.experimental.jet import jet
         >>> y, (first, second) = jet(np.sin, (0.5,), ((1.0, 0.0),))
         >>> print(np.round([y, first, second], 4))

@@ -44,7 +44,6 @@ def odeint(
     Returns: The pytree of values, with an axis for the times in front.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.experimental.ode import odeint
         >>> found = odeint(lambda y, t: {"x": -y["x"]}, {"x": 1.0}, np.array([0.0, 1.0]))
         >>> print(found["x"].round(6))

@@ -86,7 +86,6 @@ def reroll_loops(enable: bool = True) -> Iterator[None]:
         enable: Whether to find them; the default outside of blocks.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> def f(x):
         ...     for _ in range(1000):
         ...         x = np.sin(x)

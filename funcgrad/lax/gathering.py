@@ -301,7 +301,6 @@ def gather(
         ShapeError: If the numbers do not fit the arrays.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad import lax
         >>> numbers = lax.GatherDimensionNumbers((1,), (), (0,))
         >>> print(lax.gather(np.arange(5.0), np.array([[1], [4]]), numbers, (2,), mode="clip"))
@@ -610,7 +609,6 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     Returns: An array with the slices along the first axis.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad import lax
         >>> x = np.arange(6).reshape(2, 3)
         >>> print(lax.index_take(x, (np.array([0, -1]), np.array([2, 3])), (0, 1)))

@@ -186,7 +186,6 @@ def batch_norm(
         Ioffe and Szegedy, arXiv:1502.03167.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> x = np.array([[1.0], [3.0]])
         >>> y, (mean, variance) = fg.nn.batch_norm(x, np.zeros(1), np.ones(1), train=True)
         >>> print(y.ravel().round(3), mean, variance)

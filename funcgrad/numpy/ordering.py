@@ -379,7 +379,6 @@ def unique(
         fill_value: What follows if there are fewer; by default the least value.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> rows = np.array([[1, 2], [0, 3], [1, 2]])
         >>> fg.jit(lambda x: fg.numpy.unique(x, axis=0, size=3, fill_value=-1))(rows).tolist()
         [[0, 3], [1, 2], [-1, -1]]

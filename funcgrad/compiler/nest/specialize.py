@@ -61,9 +61,7 @@ def specialize(graph: Graph, groups: Sequence[Group], is_inner: bool = False) ->
         groups: Its groups.
         is_inner: Whether it is that of a loop's body, in which short sums are written out, too:
             every iteration waits for them.
-
-    Returns:
-        Whether anything changed, so that groups are to be formed anew.
+    Returns: Whether anything changed, so that groups are to be formed anew.
     """
     readers = readers_of(graph.nodes)
     replaced: dict[Node, list[Node]] = {}

@@ -103,13 +103,9 @@ def compile_kernels(
         functions: The kernels.
         codes: What else the program is going to ask for by `code_address`. It comes first: LLVM
             is busy with it while kernels are translated.
-
-    Returns:
-        For the text of every kernel the address of ``int64 kernel(int64* slots, int64* args)``,
-        valid until the process ends.
-
-    Raises:
-        CompilerError: A kernel does not compile.
+    Returns: For the text of every kernel the address of ``int64 kernel(int64* slots, int64*
+        args)``, valid until the process ends.
+    Raises: CompilerError: A kernel does not compile.
     """
     missing = [function for function in functions if function.text not in _ADDRESSES]
     for _ in range(len(functions) - len(missing)):
@@ -250,8 +246,7 @@ in_children(_forget_main_thread)
 def raised(words: Any) -> BaseException:
     """The exception that ``PyErr_Fetch`` gave, whose references are given up.
 
-    Args:
-        words: Its type, value and traceback, in memory.
+    Args: words: Its type, value and traceback, in memory.
     """
     restore = ctypes.pythonapi["PyErr_Restore"]
     restore.restype, restore.argtypes = None, [ctypes.c_void_p] * 3
@@ -513,11 +508,8 @@ def is_cache_read_only() -> bool:
 def set_cache_dir(path: str | Path | None) -> None:
     """Keep compiled kernels in another folder from now on.
 
-    Args:
-        path: The folder, created if it does not exist; ``None`` keeps nothing on disk.
-
-    Raises:
-        CacheError: The folder cannot be used, or others could write to it.
+    Args: path: The folder, created if it does not exist; ``None`` keeps nothing on disk.
+    Raises: CacheError: The folder cannot be used, or others could write to it.
     """
     with _LOCK:
         _Disk.cache = None if path is None else DiskCache(from_home(path), size_limit())

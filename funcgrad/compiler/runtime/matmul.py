@@ -84,8 +84,7 @@ class Multiplication:
     def split(self, n_threads: int) -> None:
         """Form tiles, and parts for several threads if it is large enough.
 
-        Args:
-            n_threads: How many threads may take part.
+        Args: n_threads: How many threads may take part.
         """
         if self.library is not None:
             return

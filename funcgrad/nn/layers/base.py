@@ -38,7 +38,6 @@ class Layer(NamedTuple):
             training dropout needs a random key, and batch normalisation returns a new state.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> def init(key, x):
         ...     return {"scale": np.ones(x.shape[-1])}, ()

@@ -36,7 +36,6 @@ def sequential(*layers: Part) -> Layer:
     Raises: ArgumentError: If something is neither a layer nor a function.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad import nn
         >>> from funcgrad.nn import layers
         >>> network = layers.sequential(layers.dense(16), nn.relu, layers.dense(3))
@@ -203,7 +202,6 @@ def checkpoint(layer: Part, *, policy: Callable[..., Any] | None = None) -> Laye
     Returns: A layer with the parameters and the state of ``layer``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad import nn
         >>> from funcgrad.nn import layers
         >>> block = layers.checkpoint(layers.sequential(layers.dense(64), nn.gelu, layers.dense(4)))

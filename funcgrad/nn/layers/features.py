@@ -119,7 +119,6 @@ def conv(
         ``(*kernel_shape, inputs / groups, features)`` and ``bias`` (features,).
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> layer, images = layers.conv(6, (5, 5), strides=2), np.ones((4, 28, 28, 1), np.float32)
         >>> params, state = layer.init(fg.random.key(0), images)

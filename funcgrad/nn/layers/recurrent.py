@@ -245,7 +245,6 @@ def recurrent(
     Raises: ShapeError: If the input has no such axis and one of features.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.nn import layers
         >>> layer, x = layers.recurrent(layers.gru_cell(3)), np.ones((5, 7, 2), np.float32)
         >>> params, state = layer.init(fg.random.key(0), x)

@@ -47,7 +47,6 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     Raises: ShapeError: If vectors have different lengths.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.cluster import vq
         >>> print(vq.vq(np.array([0.0, 1.0, 5.0]), np.array([0.5, 4.0])))
         (array([0, 0, 1]), array([0.5, 0.5, 1. ]))
@@ -98,7 +97,6 @@ def kmeans2(
     Returns: Means ``(k, n)``, and the numbers of the nearest ones ``(m,)``.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.cluster import vq
         >>> x = np.array([0.0, 1.0, 9.0, 11.0])
         >>> print(vq.kmeans2(x, np.array([0.0, 10.0]), minit="matrix"))

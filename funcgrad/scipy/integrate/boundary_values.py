@@ -83,7 +83,6 @@ def solve_bvp(
         ShapeError: If slopes have another shape than ``y``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.scipy.integrate import solve_bvp
         >>> x, y = np.linspace(0.0, 1.0, 11), np.zeros((2, 11))
         >>> def middle(load):

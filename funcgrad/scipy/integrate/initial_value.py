@@ -586,7 +586,6 @@ def odeint(
     Returns: Values, one row for each time.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.integrate import odeint
         >>> print(odeint(lambda y, t: -y, [1.0], np.array([0.0, 1.0])).round(6))
         [[1.      ]

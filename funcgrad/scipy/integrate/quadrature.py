@@ -111,7 +111,6 @@ def quad(
     Raises: ArgumentError: If there is a ``weight``.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.scipy.integrate import quad
         >>> moment = lambda s: quad(lambda x: x * fg.numpy.exp(-s * x), 0, np.inf)[0]
         >>> print(f"{moment(2.0):.8f} {fg.grad(moment)(2.0):.8f}")

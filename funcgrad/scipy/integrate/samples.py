@@ -21,7 +21,6 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     Returns: The integrals, without that axis.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.integrate import trapezoid
         >>> print(trapezoid(np.array([1.0, 2.0, 3.0])))
         4.0
@@ -42,7 +41,6 @@ def cumulative_trapezoid(
     Raises: ArgumentError: If ``initial`` is another number.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.integrate import cumulative_trapezoid
         >>> print(cumulative_trapezoid(np.array([1.0, 2.0, 3.0]), initial=0))
         [0.  1.5 4. ]
@@ -61,7 +59,6 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     Returns: The integrals, without that axis.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.integrate import simpson
         >>> print(simpson(np.array([0.0, 1.0, 4.0])))  # of x**2
         2.6666666666666665
@@ -97,7 +94,6 @@ def cumulative_simpson(
     Returns: The integrals up to each sample after the first, and the first with ``initial``.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.integrate import cumulative_simpson
         >>> print(cumulative_simpson(np.array([0.0, 1.0, 4.0])).round(6))
         [0.333333 2.666667]
@@ -134,7 +130,6 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
     Raises: ArgumentError: If the number of samples is another one.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.integrate import romb
         >>> print(romb(np.array([0.0, 1.0, 4.0])))
         2.6666666666666665

@@ -47,7 +47,6 @@ class interp1d:
         assume_sorted: Whether ``x`` is known to be ascending; else it is sorted.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.scipy.interpolate import interp1d
         >>> f = interp1d(np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0, 0.0]))
         >>> print(f(2.0), fg.grad(f)(2.0))
@@ -182,7 +181,6 @@ class RegularGridInterpolator:
         solver_args: Accepted for SciPy's signature.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.scipy.interpolate import RegularGridInterpolator
         >>> x, y = np.arange(3.0), np.arange(4.0)
         >>> f = RegularGridInterpolator((x, y), x[:, None] * y)

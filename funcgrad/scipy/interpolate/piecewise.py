@@ -37,7 +37,6 @@ class PPoly:
         axis: Axis of the values that the places of evaluation take.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.interpolate import PPoly
         >>> line = PPoly(np.array([[2.0, 0.0], [0.0, 2.0]]), np.array([0.0, 1.0, 2.0]))
         >>> print(line(np.array([0.5, 1.5])), line.derivative()(0.5), line.integrate(0.0, 2.0))
@@ -261,7 +260,6 @@ class Akima1DInterpolator(PPoly):
         extrapolate: As of `PPoly`; by default nan beyond the ends.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.interpolate import Akima1DInterpolator
         >>> print(Akima1DInterpolator(np.arange(5.0), np.arange(5.0) ** 2)(2.5))
         6.25
@@ -305,7 +303,6 @@ class CubicSpline(PPoly):
         extrapolate: As of `PPoly`; ``"periodic"`` for periodic ones.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.scipy.interpolate import CubicSpline
         >>> x = np.arange(5.0)
         >>> spline = CubicSpline(x, x**3)

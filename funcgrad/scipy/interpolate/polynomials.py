@@ -74,7 +74,6 @@ class BarycentricInterpolator(_Polynomial):
         random_state: Without effect.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.interpolate import BarycentricInterpolator
         >>> x = np.arange(4.0)
         >>> print(BarycentricInterpolator(x, x**3)(1.5))
@@ -261,7 +260,6 @@ class RBFInterpolator:
         degree: Of the polynomial beside them, -1 for none.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.interpolate import RBFInterpolator
         >>> places = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
         >>> f = RBFInterpolator(places, places.sum(1))

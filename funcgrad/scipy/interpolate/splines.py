@@ -28,7 +28,6 @@ class BSpline:
         c: Coefficients along an axis.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.interpolate import BSpline
         >>> print(BSpline(np.array([0.0, 1.0, 2.0, 3.0]), np.array([2.0, 4.0]), 1)(1.5))
         3.0
@@ -150,7 +149,6 @@ def make_interp_spline(
     Raises: ArgumentError: If another condition is wanted.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.interpolate import make_interp_spline
         >>> x = np.arange(6.0)
         >>> print(make_interp_spline(x, x**2, k=2)(2.5).round(12))
@@ -201,7 +199,6 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     Raises: ValueError: With ``ext=2``.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.interpolate import splev
         >>> print(splev(1.5, (np.array([0.0, 1.0, 2.0, 3.0]), np.array([2.0, 4.0]), 1)))
         3.0

@@ -63,7 +63,6 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     Returns: A value for each of ``index``, floating.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy import ndimage
         >>> print(ndimage.sum_labels(np.array([1.0, 2.0, 4.0]), np.array([1, 2, 1]), [1, 2]))
         [5. 2.]

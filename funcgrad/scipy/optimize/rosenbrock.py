@@ -17,7 +17,6 @@ def rosen(x: Any) -> Any:
     Returns: The value.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.optimize import rosen
         >>> print(rosen(np.array([1.0, 1.0, 2.0])))
         100.0

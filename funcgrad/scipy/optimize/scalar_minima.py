@@ -55,7 +55,6 @@ def minimize_scalar(
             two nor three numbers.
 
     Example:
-        >>> import funcgrad as fg
         >>> from funcgrad.scipy.optimize import minimize_scalar
         >>> lowest = lambda a: minimize_scalar(lambda x: (x * x - a) ** 2, bounds=(0.0, 5.0)).x
         >>> print(f"{fg.jit(lowest)(9.0):.5f} {fg.grad(lowest)(9.0):.5f}")
@@ -253,7 +252,6 @@ def brent(
     Returns: The minimum, or a tuple of four.
 
     Example:
-        >>> import funcgrad as fg
         >>> from funcgrad.scipy.optimize import brent
         >>> print(f"{fg.grad(lambda a: brent(lambda x: (x - a**2) ** 2))(3.0):.5f}")
         6.00000
@@ -287,7 +285,6 @@ def fminbound(
     Returns: The minimum, or a tuple of four.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.optimize import fminbound
         >>> print(f"{fminbound(np.cos, 0.0, 6.0):.4f}")
         3.1416

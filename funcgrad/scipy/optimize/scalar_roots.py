@@ -327,7 +327,6 @@ def newton(
     Raises: RuntimeError: If it is known not to have converged.
 
     Example:
-        >>> import funcgrad as fg
         >>> from funcgrad.scipy.optimize import newton
         >>> root = lambda a: newton(lambda x, a: x**3 - a, 1.5, args=(a,))
         >>> print(f"{root(8.0):.6f} {fg.grad(root)(8.0):.6f}")

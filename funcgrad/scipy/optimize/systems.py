@@ -117,7 +117,6 @@ def root(
         sparse.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.scipy.optimize import root
         >>> circle = lambda x, r: fg.numpy.stack([x[0] ** 2 + x[1] ** 2 - r**2, x[0] - x[1]])
         >>> corner = lambda r: root(circle, np.array([1.0, 0.5]), args=(r,)).x[0]
@@ -191,7 +190,6 @@ def fsolve(
     Returns: The root.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.optimize import fsolve
         >>> print(fsolve(lambda x: x**2 - np.array([4.0, 9.0]), np.ones(2)))
         [2. 3.]
@@ -426,7 +424,6 @@ def curve_fit(
     Raises: ArgumentError: If a value is traced.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.optimize import curve_fit
         >>> t = np.linspace(0.0, 1.0, 5)
         >>> line = lambda t, a, b: a * t + b
@@ -498,7 +495,6 @@ def minimize(
     Raises: ArgumentError: If another method is wanted for traced values.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
         >>> from funcgrad.scipy.optimize import minimize
         >>> lowest = lambda a: minimize(lambda x: ((x - a) ** 4 + (x - a) ** 2).sum(), np.ones(2)).x
         >>> print(fg.jit(lowest)(3.0).round(5))

@@ -314,7 +314,6 @@ def dlsim(system: Any, u: Any, t: Any = None, x0: Any = None) -> Any:
     Raises: ArgumentError: If ``system`` is something else, or ``t`` is given.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy import signal
         >>> one = np.ones((1, 1))
         >>> times, y, x = signal.dlsim((0.5 * one, one, one, 0 * one, 1.0), np.array([1.0, 0, 0]))

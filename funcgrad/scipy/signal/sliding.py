@@ -130,7 +130,6 @@ def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> An
     Raises: ShapeError: If numbers of axes differ or lengths do not fit.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy import signal
         >>> print(np.round(signal.fftconvolve(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0]))))
         [0. 1. 2. 3.]
@@ -198,7 +197,6 @@ def deconvolve(signal: Any, divisor: Any) -> tuple[Any, Any]:
     Raises: ShapeError: If one is no vector.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy import signal
         >>> quotient, rest = signal.deconvolve(np.array([2.0, 7.0, 6.0]), np.array([1.0, 2.0]))
         >>> print(quotient, rest)
@@ -232,7 +230,6 @@ def convolve2d(
     Raises: ShapeError: If one is no matrix, or in mode "valid" neither contains the other.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy import signal
         >>> print(signal.convolve2d(np.eye(2), np.ones((1, 2)), boundary="wrap", mode="same"))
         [[1. 1.]

@@ -242,7 +242,6 @@ def whittaker_henderson(
         ShapeError: If the signal is no vector or too short, or the weights have another shape.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy import signal
         >>> print(np.round(signal.whittaker_henderson(np.r_[0.0, 3.0, 0.0, 3.0], lamb=1.0).x, 2))
         [0.55 1.36 1.64 2.45]

@@ -40,7 +40,6 @@ def chirp(
     Raises: ArgumentError: If there is no such method.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy import signal
         >>> print(np.round(signal.chirp(np.array([0.0, 0.25, 0.5]), 1.0, 1.0, 1.0), 12) + 0.0)
         [ 1.  0. -1.]

@@ -33,7 +33,6 @@ class LinearOperator:
         rmatmat: From ``X`` to ``A.conj().T @ X``.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.sparse.linalg import LinearOperator
         >>> A = LinearOperator((2, 2), lambda x: 2.0 * x)
         >>> print(A @ np.array([1.0, 2.0]), A.rmatvec(np.ones(2)))
@@ -141,7 +140,6 @@ def aslinearoperator(A: Any) -> LinearOperator:
     Raises: ArgumentError: If it is none of these.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.sparse.linalg import aslinearoperator
         >>> print(aslinearoperator(2 * np.eye(2)).matvec(np.ones(2)))
         [2. 2.]

@@ -80,7 +80,6 @@ def bicgstab(
     Returns: As of `cg`.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.sparse.linalg import bicgstab
         >>> print(bicgstab(np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([3.0, 1.0]))[0].round(6))
         [1. 1.]
@@ -115,7 +114,6 @@ def gmres(
     Returns: As of `cg`.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.sparse.linalg import gmres
         >>> print(gmres(np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([3.0, 1.0]))[0].round(6))
         [1. 1.]

@@ -436,7 +436,6 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: None = None, **kw
         ShapeError: If rows have different lengths.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.spatial import distance
         >>> print(distance.cdist(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]])))
         [[5. 1.]]

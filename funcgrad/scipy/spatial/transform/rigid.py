@@ -60,7 +60,6 @@ class RigidTransform:
         ValueError: If a known last row is another.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.spatial.transform import RigidTransform, Rotation
         >>> quarter = Rotation.from_euler("z", 90, degrees=True)
         >>> move = RigidTransform.from_components(np.array([0.0, 0.0, 1.0]), quarter)

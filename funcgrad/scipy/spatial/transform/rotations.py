@@ -51,7 +51,6 @@ class Rotation:
         copy: Without effect: rotations are never changed.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.spatial.transform import Rotation
         >>> quarter = Rotation.from_euler("z", 90, degrees=True)
         >>> print(np.round(quarter.apply(np.array([1.0, 0.0, 0.0])), 12) + 0.0)
@@ -328,7 +327,6 @@ class Slerp:
         rotations: As many rotations.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.spatial.transform import Rotation, Slerp
         >>> ends = Rotation.from_euler("x", np.array([0.0, 90.0]), degrees=True)
         >>> print(np.round(Slerp([0.0, 1.0], ends)(0.5).as_euler("xyz", degrees=True), 9))

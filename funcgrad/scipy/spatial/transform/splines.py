@@ -51,7 +51,6 @@ class RotationSpline:
         ArgumentError: If the times do not increase.
 
     Example:
-        >>> import numpy as np
         >>> from funcgrad.scipy.spatial.transform import Rotation, RotationSpline
         >>> known = Rotation.from_euler("z", np.array([0.0, 10.0, 40.0]), degrees=True)
         >>> spline = RotationSpline([0.0, 1.0, 2.0], known)
