@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +15,7 @@ FOLDER = Path(__file__).parents[2] / "examples"
 sys.path.append(str(FOLDER))  # an example finds there what it shares with the others
 
 
+@cache
 def load(name: str) -> ModuleType:
     """An example as a module."""
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("backprop_by_hand")
 model = example.model
@@ -84,16 +84,3 @@ def test_a_text_of_ones_own(tmp_path):
     args = example.parse_arguments(["--text", str(names)])
     assert args.text == ["anna", "bert", "élodie."] + 7 * ["x"]
     assert "é" in model.alphabet(args.text)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--text", "/nowhere.txt"], "argument --text: cannot read /nowhere.txt: "),
-        (["--text", "/dev/null"], "argument --text: there are fewer than 10 names in /dev/null"),
-        (["--batch-size", "1"], "argument --batch-size: 1 is not a whole number of at least 2"),
-        (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("bayes")
 
@@ -104,15 +103,3 @@ def test_groups_are_of_equal_size_and_ordered():
     assert np.ptp(np.bincount(data.group)) <= 1
     assert data.x.shape == (442, 4)
     np.testing.assert_allclose(data.x.std(axis=0), 1.0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--draws", "2"], "argument --draws: 2 is not a whole number of at least 10"),
-        (["--seed", "-3"], "argument --seed: -3 is not a whole number of at least 0"),
-        (["--out-dir", "/dev/null"], "argument --out-dir: there is no folder /dev/null"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("broken_training")
 worst = example.diagnosis.worst
@@ -58,15 +58,3 @@ def test_the_full_run_learns(tmp_path):
     stages = run(example, "--output", tmp_path / "training.png")
     check(stages)
     assert stages[-1].accuracy >= 0.95
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--steps", "0"], "argument --steps: 0 is not a whole number of at least 1"),
-        (["--seed", "x"], "argument --seed: 'x' is not a whole number of at least 0"),
-        (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

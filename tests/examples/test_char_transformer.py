@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("char_transformer")
 SMALL = ("--width", 16, "--heads", 2, "--length", 12, "--batch-size", 16)
@@ -64,17 +64,3 @@ def test_names_are_of_the_library():
     order = shown.tokenizer.decode(shown.training).split()
     assert order != sorted(order)
     assert set(shown.tokenizer.decode(shown.testing).split()[1:]) <= set(names)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--steps", "0"], "argument --steps: 0 is not a whole number of at least 1"),
-        (["--heads", "5"], "argument --heads: 5 do not divide the width 64"),
-        (["--text", "/nowhere"], "argument --text: there is no file /nowhere"),
-        (["--length", "100000"], "characters are too few"),
-        (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("checkpointing")
 
@@ -45,15 +45,3 @@ def test_the_full_run(tmp_path):
     rows = run(example, "--output", tmp_path / "memory.png")
     most = {"every layer": 0.55, "sqrt(n) segments": 0.2, "budget 60%": 0.61, "budget 30%": 0.31}
     check(rows, most)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--layers", "1"], "argument --layers: 1 is not a whole number of at least 4"),
-        (["--rounds", "x"], "argument --rounds: 'x' is not a whole number of at least 1"),
-        (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

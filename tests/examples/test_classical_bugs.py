@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("classical_bugs")
 
@@ -48,11 +48,3 @@ def test_the_full_run(tmp_path):
         bug: verdict for bug, (verdict, _) in EXPECTED.items()
     }
     check_picture(tmp_path / "bugs.png")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["--seed", "x"], "argument --seed: 'x' is not a whole number of at least 0")],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

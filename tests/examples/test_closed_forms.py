@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("closed_forms")
 
@@ -45,16 +45,3 @@ def test_the_parts_of_the_names_are_apart_and_all():
     assert sum(sizes) == sum(len(name) + 1 for name in names)
     assert 0.75 < sizes[0] / sum(sizes) < 0.85
     assert {part.letters for part in parts.values()} == {example.model.alphabet(names)}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--steps", "0"], "argument --steps: 0 is not a whole number of at least 1"),
-        (["--batch-size", "1"], "argument --batch-size: 1 is not a whole number of at least 2"),
-        (["--lr", "-1"], "argument --lr: -1 is not a positive number"),
-        (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

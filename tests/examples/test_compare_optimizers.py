@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("compare_optimizers")
 
@@ -36,14 +36,3 @@ def test_schedules_stay_between_zero_and_the_largest_rate(name):
     rates = np.array([float(schedule(i)) for i in range(101)])
     assert rates.min() >= 0
     assert rates.max() == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--steps", "5"], "argument --steps: 5 is not a whole number of at least 20"),
-        (["--valley-steps", "x"], "argument --valley-steps: 'x' is not a whole number"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

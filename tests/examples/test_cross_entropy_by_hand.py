@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("cross_entropy_by_hand")
 
@@ -37,14 +36,3 @@ def test_nothing_overflows_and_ties_share_the_gradient_of_the_maximum():
     assert max(found.values()) < 1e-15
     np.testing.assert_allclose(example.closed_form(logits, labels)[0], [-0.25, 0.25, 0])
     assert max(example.check(logits[1:], labels[1:]).values()) < 1e-15
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--rows", "0"], "argument --rows: 0 is not a whole number of at least 1"),
-        (["--classes", "1"], "argument --classes: 1 is not a whole number of at least 2"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

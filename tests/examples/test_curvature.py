@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("curvature")
 
@@ -55,11 +55,3 @@ def test_the_full_run(tmp_path):
     assert np.median(sharp[-100:]) == pytest.approx(2 / 0.2, rel=0.1)
     assert meta[-60:].mean() < 0.4 * meta[:60].mean()
     check_picture(tmp_path / "curvature.png")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["--steps", "9"], "argument --steps: 9 is not a whole number of at least 10")],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

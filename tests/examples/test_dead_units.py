@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("dead_units")
 
@@ -35,11 +34,3 @@ def test_units_that_let_a_gradient_pass_are_not_dead():
     params["b1"][:32] = 1.0
     assert example.dead_share(params, x, recipe) == 0.75
     assert example.dead_share(params, x, example.RECIPES["PReLU"]) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["--steps", "0"], "argument --steps: 0 is not a whole number of at least 1")],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

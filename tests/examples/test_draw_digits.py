@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from funcgrad import data
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("draw_digits")
 
@@ -51,14 +51,3 @@ def test_the_difficulty_is_that_of_mnist_for_simple_classifiers():
     found = example.difficulty(example.make(60_000, 0), example.make(2_000, 1))
     assert found["linear model"] == pytest.approx(0.92, abs=0.02)
     assert found["nearest neighbours"] == pytest.approx(0.97, abs=0.015)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--train", "10"], "argument --train: 10 is not a whole number of at least 200"),
-        (["--out-dir", "/nowhere"], "argument --out-dir: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

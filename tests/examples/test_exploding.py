@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("exploding")
 
@@ -41,14 +41,3 @@ def test_clipping_and_orthogonal_weights_learn(tmp_path):
     assert last["orthogonal"] < last["clipping"] < last["exploding"]
     assert last["orthogonal"] < 0.3
     assert last["exploding"] > 0.55
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--lr", "nan"], "argument --lr: nan is not a positive number"),
-        (["--width", "1"], "argument --width: 1 is not a whole number of at least 2"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

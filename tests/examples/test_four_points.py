@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("four_points")
 STEPS = 60
@@ -34,16 +34,3 @@ def test_the_gradient_is_that_of_finite_differences():
             moved = [x + h if i == k else x for k, x in enumerate(numbers)]
             ends.append(example.loss_fn(tree.unflatten(structure, moved)))
         assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6, abs=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--steps", "1.5"], "argument --steps: '1.5' is not a whole number of at least 1"),
-        (["--lr", "0"], "argument --lr: 0 is not a positive number"),
-        (["--seed", "-1"], "argument --seed: -1 is not a whole number of at least 0"),
-        (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("gradient_flow")
 STEPS = 6
@@ -55,11 +55,3 @@ def test_digits_are_enlarged():
     image = example.enlarged(np.arange(64.0)[None]).reshape(28, 28)
     np.testing.assert_array_equal(image[3:-2:3, 3:-2:3], np.arange(64.0).reshape(8, 8))
     assert not image[:2].any()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["--lr", "0"], "argument --lr: 0 is not a positive number")],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

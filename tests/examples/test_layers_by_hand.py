@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("layers_by_hand")
 
@@ -37,14 +37,3 @@ def test_a_wrong_gradient_is_found(name, monkeypatch):
     wrong = example.Layer(forward, lambda *given: tuple(1.01 * g for g in backward(*given)), inputs)
     monkeypatch.setitem(example.LAYERS, name, wrong)
     assert min(example.check(name, np.random.default_rng(1))) > 1e-3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--seed", "-1"], "argument --seed: -1 is not a whole number of at least 0"),
-        (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

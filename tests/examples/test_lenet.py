@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("lenet")
 
@@ -26,16 +25,3 @@ def test_dropout_is_for_training_only():
     one, other = (network.apply(params, (), x[:4], key=key, train=t)[0] for t in (False, True))
     np.testing.assert_array_equal(one, network.apply(params, (), x[:4])[0])
     assert not np.allclose(one, other)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--epochs", "0"], "argument --epochs: 0 is not a whole number of at least 1"),
-        (["--dropout", "1"], "argument --dropout: 1.0 is not less than 1"),
-        (["--lr", "-1"], "argument --lr: -1 is not a positive number"),
-        (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

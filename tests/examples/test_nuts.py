@@ -10,7 +10,7 @@ import scipy.stats
 
 import funcgrad as fg
 from funcgrad.interop.samplers import LogDensity, positive
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("nuts")
 
@@ -138,14 +138,3 @@ def test_calibration():
 @pytest.mark.parametrize("model", MODELS)
 def test_calibration_of_many(model):
     assert min(p_values(model, 600, 11).values()) > 1e-3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--draws", "2"], "argument --draws: 2 is not a whole number of at least 10"),
-        (["--chains", "0"], "argument --chains: 0 is not a whole number of at least 1"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

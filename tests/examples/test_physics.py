@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("physics")
 
@@ -42,17 +42,3 @@ def test_the_energy_is_that_of_keplers_ellipse():
     np.testing.assert_allclose(example.MASSES @ q, 0.0, atol=1e-15)
     expected = -np.prod(example.MASSES) / (2 * example.SEMI_MAJOR_AXIS)
     assert example.energy(q, p) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--steps", "3"], "argument --steps: 3 is not a whole number of at least 20"),
-        (["--noise", "much"], "argument --noise: 'much' is not a number of at least 0"),
-        (["--iterations", "0"], "argument --iterations: 0 is not a whole number of at least 1"),
-        (["--orbits", "0"], "argument --orbits: 0 is not a whole number of at least 1"),
-        (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

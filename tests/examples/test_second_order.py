@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("second_order")
 
@@ -32,15 +32,3 @@ def test_the_learned_rate_is_the_best_one(tmp_path):
     assert loss <= 1.02 * best_loss
     assert rate == pytest.approx(best_rate, rel=0.05)
     check_picture(tmp_path / "second_order.png")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--rate-steps", "0"], "argument --rate-steps: 0 is not a whole number of at least 1"),
-        (["--seed", "-1"], "argument --seed: -1 is not a whole number of at least 0"),
-        (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

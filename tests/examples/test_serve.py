@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("serve")
 
@@ -35,17 +35,3 @@ def test_a_wrong_answer_is_noticed():
 
     found = example.measure(wrong, params, images, batch=4, threads=2, seconds=0.001)
     assert found.error == pytest.approx(0.25, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--batch", "0"], "argument --batch: 0 is not a whole number of at least 1"),
-        (["--batch", "5000"], "argument --batch: 5000 is more than the 1797 images"),
-        (["--threads", "two"], "argument --threads: 'two' is not a whole number of at least 1"),
-        (["--seconds", "0"], "argument --seconds: 0 is not a positive number"),
-        (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("three_ways")
 
@@ -35,11 +35,3 @@ def test_formulas_are_simplified():
     assert example.differentiate(("*", "x", "x")) == ("+", "x", "x")
     sizes = [example.size(example.differentiate(example.formula(n))) for n in range(1, 7)]
     assert all(b > 2 * a for a, b in itertools.pairwise(sizes))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["--depth", "0"], "argument --depth: 0 is not a whole number of at least 1")],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("vanishing")
 
@@ -46,15 +46,3 @@ def test_the_full_grid_and_that_cured_networks_learn(tmp_path):
     check(cells, losses, [10, 30, 50])
     assert losses["sigmoid"][-1] > 1.0
     assert all(values[-1] < 0.1 for name, values in losses.items() if name != "sigmoid")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--depths", "1"], "argument --depths: 1 is not a whole number of at least 2"),
-        (["--width", "x"], "argument --width: 'x' is not a whole number of at least 10"),
-        (["--output", "/nowhere/x.png"], "argument --output: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)

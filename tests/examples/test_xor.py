@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.examples.program import check_picture, check_refusal, load, run
+from tests.examples.program import check_picture, load, run
 
 example = load("xor")
 
@@ -57,16 +57,3 @@ def test_networks_learn_it_from_other_starts(sizes, seed):
     np.testing.assert_allclose(
         example.predict_arrays(params, example.INPUTS), example.TARGETS, atol=0.1
     )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--epochs", "0"], "argument --epochs: 0 is not a whole number of at least 1"),
-        (["--lr", "inf"], "argument --lr: inf is not a positive number"),
-        (["--seed", "x"], "argument --seed: 'x' is not a whole number of at least 0"),
-        (["--output", "/nowhere/xor.png"], "argument --output: there is no folder /nowhere"),
-    ],
-)
-def test_bad_values_end_with_a_message_and_code_2(capsys, arguments, message):
-    check_refusal(example, capsys, arguments, message)
