@@ -117,9 +117,13 @@ TILE_TABLES = {"outer": 3, "lines": 2, "blocks": 2, "terms": 2, "strips": 3}
 in A, B and C, of a line (a row) in A and C, of blocks of terms, and of terms in them, in A and B,
 and of a strip in B and C, with the number of its columns."""
 
+MOST_INNER = 4
+"""Inner loops of a product: halves of 8 vectors."""
+
 TILE_WORDS = [
     "begin", "end", "rows", "strips", "columns", "terms", "blocks", "groups", "strip_groups",
-    "tile_rows", "tile_strips", "panel", "copies", "has_block",
+    "tile_rows", "tile_strips", "panel", "panel_code", "block_code", "mirror_code", "inner_rows",
+    *(f"{word}_{k}" for k in range(MOST_INNER) for word in ("vectors", "code")),
     *(f"{word}_{x}" for x in "abc" for word in ("slot", "offset")),
     "stride_a", "stride_b", "stride_c", "row_a", "row_c", "term_a", "term_b", "column_b",
     *(f"table_{x}" for x in TILE_TABLES), *SCRATCH_WORDS,
@@ -132,10 +136,11 @@ columns, or what is left of one. They are in ``groups`` of ``tile_rows``, each w
 of ``tile_strips``; ``begin <= unit < end`` of these are computed, ``panel`` strips at a time.
 Distances in bytes are multiples of ``stride_*`` (outer indices), ``row_*``, ``term_*`` and
 ``column_b``, where ``columns`` are counted in real numbers; or they stand in tables at ``table_*``,
-where each of ``blocks`` has ``terms``. The units of a symmetric
-matrix are square, and those to the right of the diagonal are copied from those below it. If
-``copies`` (`loops.library.tiles.Copies`), there is scratch memory for a panel of B, and, if
-``has_block``, for one of rows of A, which are neighbours and multiples of those of an inner loop.
+where each of ``blocks`` has ``terms``. Inner loops are those of `loops.library.tiles` for
+``inner_rows`` and ``vectors_*``, falling, at ``code_*``. If there is ``panel_code``, panels of B
+are copied by it to scratch memory, and if there is ``block_code``, blocks of rows of A, too, which
+are neighbours and multiples of those of an inner loop. If there is ``mirror_code``, the result is
+symmetric: units are square, and those to the right of the diagonal are copied from those below it.
 """
 
 SMALL_WORDS = [

@@ -7,6 +7,7 @@ what was meant. And programs that are written down, as assembly.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
@@ -21,6 +22,7 @@ from funcgrad.compiler.loops.language import (
     Variable,
     call,
 )
+from funcgrad.compiler.loops.library import tiles
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.native.translate import translate
 from funcgrad.intrinsics import OPERATORS
@@ -121,3 +123,16 @@ def _expression(tree: ast.expr) -> Expression:
         case ast.Subscript(value=words, slice=index):
             return call("read_word", _expression(words), _expression(index))
     raise AssertionError(ast.unparse(tree))
+
+
+def products(letter: str, shape: tiles.Shape) -> Iterator[tuple[str, NamedFunction]]:
+    """The programs of products of a type."""
+    rows, widths, _ = shape.fitted(shape.rows, 5)
+    for is_tabled in (False, True) if letter in "sd" else (False,):
+        yield f"tiles{' by tables' * is_tabled}", tiles.Tiles.named(letter, shape.lanes, is_tabled)
+        program = tiles.TileRows.named(letter, shape.lanes, (rows, widths[0]), is_tabled)
+        yield f"rows of tiles{' by tables' * is_tabled}", program
+    for copies in (tiles.Copies.ROWS, tiles.Copies.COLUMNS):
+        yield copies.name, tiles.PanelCopy.named(letter, shape.lanes, copies)
+    yield "block", tiles.BlockCopy.named(letter, shape.lanes, rows)
+    yield "mirror", tiles.MirrorCopy.named(letter, shape.lanes)

@@ -11,12 +11,12 @@ import pytest
 import funcgrad as fg
 from funcgrad.compiler.loops.hoist import hoist
 from funcgrad.compiler.loops.language import For, Function
-from funcgrad.compiler.loops.library.tiles import Form, Tiles
+from funcgrad.compiler.loops.library.tiles import TileRows, Tiles
 from funcgrad.compiler.native import elementary, llvm_backend
 from funcgrad.compiler.native import translate as front
 from funcgrad.compiler.native.translate import Translation
 from funcgrad.compiler.native.vocabulary import WORDS
-from funcgrad.compiler.runtime import kernel_store, warm_memory
+from funcgrad.compiler.runtime import kernel_store
 from funcgrad.higher_order.remembered import forget_all
 from tests.compiler.kernels import read
 
@@ -150,8 +150,8 @@ def test_one_kernel_for_short_rows_of_all_lengths(dtype: str, kernels: list[Tran
 
 
 def test_what_decides_and_calls_is_translated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    brief = kernel_store.executor_code(), warm_memory.WarmMemory.named()
-    tiles = Tiles.named("s", 4, Form(1, (1,)))
+    brief = kernel_store.executor_code(), Tiles.named("s", 4)
+    tiles = TileRows.named("s", 4, (1, 1))
     found = []
 
     def noted(assembly: str, effort: Any, *others: Any) -> Any:

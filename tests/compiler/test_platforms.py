@@ -51,7 +51,7 @@ from funcgrad.data import saving
 from funcgrad.errors import LibraryError
 from funcgrad.profiling import timed_steps
 from funcgrad.scalar_tape import trace as numbers
-from tests.compiler.kernels import Code, assembled, translated
+from tests.compiler.kernels import Code, assembled, products, translated
 
 RANDOM = np.random.default_rng(7)
 
@@ -113,12 +113,8 @@ def vectors(features: str) -> Iterator[tuple[str, Code]]:
     """Assembly that is as wide as a processor's registers."""
     lanes = tiles.inner_shape(8, features).lanes
     shape = tiles.inner_shape(4, features)
-    for is_tabled in (False, True):
-        form = tiles.Form(*shape.fitted(shape.rows, 5)[:2], is_tabled)
-        yield (
-            f"tiles{' by tables' * is_tabled}",
-            assembled(tiles.Tiles.named("s", shape.lanes, form)),
-        )
+    for name, program in products("s", shape):
+        yield name, assembled(program)
     for layout in (fourier.Layout(True, False), fourier.Layout(False, True)):
         kinds = fourier.Pass(8, False), fourier.Pass(3, True)
         program = fourier.Fourier.named("z", lanes, kinds, layout, layout, layout.is_beside)

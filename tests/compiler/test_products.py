@@ -20,7 +20,18 @@ import pytest
 import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.compiler.abi import FIRST_SLOT, LANES_SLOT, TILE_WORDS
-from funcgrad.compiler.loops.library.tiles import DEPTH, Copies, Form, Shape, Tiles, inner_shape
+from funcgrad.compiler.loops.language import NamedFunction
+from funcgrad.compiler.loops.library.tiles import (
+    DEPTH,
+    BlockCopy,
+    Copies,
+    MirrorCopy,
+    PanelCopy,
+    Shape,
+    TileRows,
+    Tiles,
+    inner_shape,
+)
 from funcgrad.compiler.native import llvm_backend, llvmlite_path
 from funcgrad.compiler.runtime.threads import is_available
 from tests.compiler.kernels import assembled
@@ -37,25 +48,29 @@ Kernel = Callable[[int, int], int]
 
 
 @cache
-def kernel(letter: str, features: str, form: Form) -> Kernel:
-    """The native code of tiles for a processor with these features, run on this one."""
+def compiled(program: NamedFunction) -> int:
+    """The address of native code for any processor, run on this one."""
     symbol = f"fg_tiles_{next(_NUMBERS)}"
-    code = assembled(Tiles.named(letter, shape_of(letter, features).lanes, form), symbol)
+    code = assembled(program, symbol)
     made = llvm_backend.Emission(code.text, llvm_backend.Effort.TILES).result()
-    address = llvmlite_path.load(made, symbol)
-    word = ctypes.c_int64
-    return ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p)(address)
+    return llvmlite_path.load(made, symbol)
+
+
+def kernel(letter: str, features: str) -> Kernel:
+    """The step of a product."""
+    word, code = ctypes.c_int64, Tiles.named(letter, shape_of(letter, features).lanes)
+    return ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p)(compiled(code))
 
 
 def shape_of(letter: str, features: str) -> Shape:
     return inner_shape(np.zeros((), LETTERS[letter]).real.itemsize, FEATURES[features])
 
 
-def form_of(letter: str, features: str, m: int, n: int, **facts: bool) -> Form:
-    """Tiles of matrices with so many rows and columns, the former taken as many at a time."""
+def inner_of(letter: str, features: str, m: int, n: int) -> tuple[int, tuple[int, ...]]:
+    """Rows and vectors of matrices with so many rows and columns."""
     shape = shape_of(letter, features)
     strips = -(-n * (2 if letter in "cz" else 1) // shape.lanes)
-    return Form(*shape.fitted(m, strips)[:2], **facts)
+    return shape.fitted(m, strips)[:2]
 
 
 def multiply(
@@ -65,8 +80,9 @@ def multiply(
     b: Any,
     trans: tuple[bool, bool],
     tile: tuple[int, int],
-    form: Form | None = None,
+    inner: tuple[int, tuple[int, ...]] | None = None,
     copies: Copies | None = None,
+    is_mirrored: bool = False,
 ) -> Any:
     """Stacks of matrices, multiplied tile by tile, the last tile first.
 
@@ -77,28 +93,29 @@ def multiply(
         b: The second ones.
         trans: Which of them are transposed.
         tile: Rows of a tile, and panels.
-        form: The form of the tiles.
+        inner: The rows and the vectors of inner loops.
         copies: What is copied; by default, panels of the second matrices.
+        is_mirrored: Whether half of the tiles are copies.
     """
     shape = shape_of(letter, features)
     batch, m, k = a.shape if not trans[0] else a.transpose(0, 2, 1).shape
     n = b.shape[1 if trans[1] else 2]
     out = np.full((batch, m, n), np.nan, a.dtype)
     unit, itemsize = (2 if a.dtype.kind == "c" else 1), a.itemsize
-    if form is None:
-        form = form_of(letter, features, shape.rows, n)
+    rows, vectors = inner or inner_of(letter, features, shape.rows, n)
     if copies is None:
         copies = Copies.COLUMNS if trans[1] and unit == 1 else Copies.ROWS
     strips = -(-unit * n // shape.lanes)
-    panel = min(form.vectors[0], max(strips, 1))
+    panel = min(vectors[0], max(strips, 1))
     tile = tile[0], tile[1] * panel
     tiles = -(-m // tile[0]), max(-(-strips // tile[1]), 1)
-    lane = DEPTH * (form.vectors[0] * shape.lanes + tile[0]) * a.real.itemsize
+    lane = DEPTH * (vectors[0] * shape.lanes + tile[0]) * a.real.itemsize
     scratch = np.full(lane, 255, np.uint8)  # NaN
     slots = np.zeros(FIRST_SLOT + 4, np.int64)
     arrays = (a, b, out, scratch)
     slots[FIRST_SLOT:] = [x.ctypes.data for x in arrays]
     steps = [x.strides[:0:-1] if t else x.strides[1:] for x, t in zip((a, b), trans, strict=True)]
+    of_type = letter, shape.lanes
     words = dict.fromkeys(TILE_WORDS, 0) | {
         "rows": m,
         "strips": strips,
@@ -110,8 +127,7 @@ def multiply(
         "tile_rows": tile[0],
         "tile_strips": tile[1],
         "panel": panel,
-        "copies": copies.value,
-        "has_block": int(copies.value > 0 and unit == 1 and trans[0] and m % form.rows == 0),
+        "inner_rows": rows,
         "lane": lane,
         "row_a": steps[0][0],
         "term_a": steps[0][1],
@@ -122,7 +138,15 @@ def multiply(
         **{f"stride_{x}": array.strides[0] for x, array in zip("abc", arrays, strict=False)},
         "scratch": FIRST_SLOT + 3,
     }
-    run = kernel(letter, features, form)
+    for i, v in enumerate(vectors):
+        words |= {f"vectors_{i}": v, f"code_{i}": compiled(TileRows.named(*of_type, (rows, v)))}
+    if copies is not Copies.NONE:
+        words["panel_code"] = compiled(PanelCopy.named(*of_type, copies))
+        if unit == 1 and trans[0] and m % rows == 0:
+            words["block_code"] = compiled(BlockCopy.named(*of_type, rows))
+    if is_mirrored:
+        words["mirror_code"] = compiled(MirrorCopy.named(*of_type))
+    run = kernel(letter, features)
     for first in reversed(range(batch * tiles[0] * tiles[1])):
         words |= {"begin": first, "end": first + 1}
         args = np.array([words[name] for name in TILE_WORDS], np.int64)
@@ -146,10 +170,10 @@ def test_half_of_a_symmetric_product_is_the_other_half(letter: str, features: st
         a = random(rng, (2, n, k), LETTERS[letter])
         for trans in ((False, True), (True, False)):
             x = np.ascontiguousarray(a.transpose(0, 2, 1)) if trans[0] else a
-            form = form_of(letter, features, shape.rows, n, is_mirrored=True)
-            size = form.vectors[0] * shape.lanes
+            inner = inner_of(letter, features, shape.rows, n)
+            size = inner[1][0] * shape.lanes
             given = letter, features, x, x, trans, (size, 1)
-            whole, half = multiply(*given), multiply(*given, form)
+            whole, half = multiply(*given), multiply(*given, inner, is_mirrored=True)
             np.testing.assert_array_equal(half, whole)
             np.testing.assert_array_equal(half, half.transpose(0, 2, 1))
 
@@ -165,9 +189,9 @@ def test_what_is_read_where_it_is_is_multiplied_as_copies_are(letter: str, featu
             a = random(rng, (2, k, m) if is_trans else (2, m, k), LETTERS[letter])
             given = letter, features, a, b, (is_trans, False), (m, 2)
             expected = multiply(*given)
-            form = form_of(letter, features, m, n)
+            inner = inner_of(letter, features, m, n)
             for copies in (Copies.NONE, Copies.ROWS):
-                np.testing.assert_array_equal(multiply(*given, form, copies), expected)
+                np.testing.assert_array_equal(multiply(*given, inner, copies), expected)
 
 
 def test_few_numbers_of_rows_have_inner_loops() -> None:

@@ -18,7 +18,16 @@ from funcgrad.compiler import abi, machine
 from funcgrad.compiler.abi import MOST_LANES, TILE_TABLES, TILE_WORDS, in_order
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import Expression, NamedFunction
-from funcgrad.compiler.loops.library.tiles import DEPTH, Copies, Form, Shape, Tiles
+from funcgrad.compiler.loops.library.tiles import (
+    DEPTH,
+    BlockCopy,
+    Copies,
+    MirrorCopy,
+    PanelCopy,
+    Shape,
+    TileRows,
+    Tiles,
+)
 from funcgrad.compiler.nest.layout import Value, View, whole
 from funcgrad.compiler.nest.nodes import Product, Tables
 from funcgrad.compiler.nest.split import part_count, threads_of_product
@@ -62,7 +71,7 @@ class Multiplication:
     Attributes:
         node: The product.
         scratch: What it needs memory for while it runs.
-        form: The form of its tiles.
+        inner: The rows and the vectors of its inner loops.
         tile: Rows and strips of a tile.
         panel: Strips of a panel.
         parts: Ranges of its tiles, which may run at the same time.
@@ -71,7 +80,7 @@ class Multiplication:
 
     node: Product
     scratch: list[Value] = field(default_factory=list)
-    form: Form | None = None
+    inner: tuple[int, tuple[int, ...]] = (0, ())
     tile: tuple[int, int] = (0, 0)
     panel: int = 0
     parts: list[tuple[int, int]] = field(default_factory=list)
@@ -93,13 +102,13 @@ class Multiplication:
         n_threads = threads_of_product(work, n_threads)
         is_mirrored, most = self._is_symmetric, self._shape.rows
         at_once, widths, self.panel = self._shape.fitted(most if is_mirrored else rows, strips)
+        self.inner = at_once, widths
         if is_mirrored:
             grain = math.lcm(most, self._shape.lanes * self.panel)
             size = _square_tile(outer, rows, self._most_rows, grain, n_threads)
             self.tile = size, size // self._shape.lanes
         else:
             self.tile = self._tile((at_once, self.panel), n_threads)
-        self.form = Form(at_once, widths, self.node.tables is not None, is_mirrored)
         n_tiles = outer * math.prod(self._grid)
         count = part_count(n_tiles, work, n_threads)
         bounds = [n_tiles * i // count for i in range(count + 1)]
@@ -169,9 +178,8 @@ class Multiplication:
     @property
     def _has_block(self) -> bool:
         """Whether blocks of A are copied, too: in the order in which inner loops read them."""
-        assert self.form is not None
         _, rows, _, _ = self._counts
-        return self._copies is not Copies.NONE and self._is_near and rows % self.form.rows == 0
+        return self._copies is not Copies.NONE and self._is_near and rows % self.inner[0] == 0
 
     @property
     def _is_near(self) -> bool:
@@ -241,11 +249,46 @@ class Multiplication:
         """Codes of the step: tiles of our own, or a call of BLAS."""
         if self.library is not None:
             return [ForeignStep.named()]
-        return [Tiles.named(LETTERS[self.node.out.dtype.char], self._shape.lanes, self.form)]
+        return [*self._inner_codes.values(), *self._parts.values(), self._driver]
+
+    @property
+    def _driver(self) -> NamedFunction:
+        return Tiles.named(*self._type, self.node.tables is not None)
+
+    @property
+    def _type(self) -> tuple[str, int]:
+        return LETTERS[self.node.out.dtype.char], self._shape.lanes
+
+    @property
+    def _inner_codes(self) -> dict[int, NamedFunction]:
+        """Inner loops by their vectors, those alone that panels of this product have."""
+        rows, widths = self.inner
+        *_, strips, _ = self._counts
+        found, rests = set(), {min(self.tile[1], strips), strips % self.tile[1]}
+        for left in rests:
+            while left:
+                width = next(w for w in widths if w <= min(left, self.panel))
+                found.add(width)
+                left -= width
+        is_tabled = self.node.tables is not None
+        order = sorted(found, reverse=True)
+        return {w: TileRows.named(*self._type, (rows, w), is_tabled) for w in order}
+
+    @property
+    def _parts(self) -> dict[str, NamedFunction]:
+        """Other parts of the step, by the words that are their addresses."""
+        found, copies = {}, self._copies
+        if copies is not Copies.NONE:
+            found["panel_code"] = PanelCopy.named(*self._type, copies)
+        if self._has_block:
+            found["block_code"] = BlockCopy.named(*self._type, self.inner[0])
+        if self._is_symmetric:
+            found["mirror_code"] = MirrorCopy.named(*self._type)
+        return found
 
     def step(self, n_threads: int) -> Step:
         """The step, when everything has its place."""
-        address = kernel_store.code_address(self.codes[0])
+        address = kernel_store.code_address(self.codes[-1])
         if self.library is not None:
             return Step(address, _library_words(self.node, self.library))
         words = dict.fromkeys(TILE_WORDS, 0) | self._words()
@@ -268,8 +311,11 @@ class Multiplication:
             "rows": rows, "strips": strips, "terms": terms,
             "tile_rows": self.tile[0], "tile_strips": self.tile[1], "panel": self.panel,
             "groups": self._grid[0], "strip_groups": self._grid[1],
-            "copies": self._copies.value, "has_block": int(self._has_block),
+            "inner_rows": self.inner[0],
         }  # fmt: skip
+        words |= {name: kernel_store.code_address(code) for name, code in self._parts.items()}
+        for k, (vectors, code) in enumerate(self._inner_codes.items()):
+            words |= {f"vectors_{k}": vectors, f"code_{k}": kernel_store.code_address(code)}
         for name, x in zip("abc", (*node.operands, whole(node.out)), strict=True):
             assert isinstance(x, View)
             words |= {f"slot_{name}": x.value.slot, f"offset_{name}": x.first_byte}

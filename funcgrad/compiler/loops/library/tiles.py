@@ -5,6 +5,9 @@ processor, all stand still until it gets one. A tile of the result depends on no
 the threads of `runtime.threads` take tiles as they come, and who has no processor holds up one
 tile at most.
 
+The loops around are one program for all products of a type (`Tiles`), and parts of them others, of
+which only those are compiled that a product needs.
+
 A tile goes through blocks of terms, and in each through panels of B, a few vectors wide. For every
 few rows of A, an inner loop keeps a small matrix of sums in registers: for each term, it loads the
 vectors of B, and each number of A into all lanes of a vector. Rows, terms and outer indices are at
@@ -23,14 +26,15 @@ of their own: so the product of a matrix and its own adjoint has a diagonal that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
-from functools import partial
+from typing import Any
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import TILE_TABLES, TILE_WORDS
-from funcgrad.compiler.loops.language import Expression, Variable, call, equal, of
+from funcgrad.compiler.loops.builder import read_word
+from funcgrad.compiler.loops.language import WORDS, Expression, Variable, call, equal, of
 from funcgrad.compiler.loops.library.elements import Program
 from funcgrad.compiler.machine import FEW, SEVERAL, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES
 
@@ -104,7 +108,7 @@ def inner_shape(itemsize: int, features: str) -> Shape:
 
 
 class Copies(IntEnum):
-    """Copies of panels of B: a word of the arguments, so that all products share a program."""
+    """Copies of panels of B."""
 
     NONE = 0
     """B is read where it is: columns are neighbours."""
@@ -112,23 +116,6 @@ class Copies(IntEnum):
     """Rows are copied."""
     COLUMNS = 2
     """Columns, whose terms are neighbours, are transposed."""
-
-
-@dataclass(frozen=True)
-class Form:
-    """Form of the tiles of a product.
-
-    Attributes:
-        rows: Rows of the inner loop.
-        vectors: Vectors that panels have.
-        is_tabled: Whether distances are those of tables.
-        is_mirrored: Whether the result is symmetric: half of the tiles are copies.
-    """
-
-    rows: int
-    vectors: tuple[int, ...]
-    is_tabled: bool = False
-    is_mirrored: bool = False
 
 
 _Panel = Sequence[tuple[Expression, Expression]]
@@ -143,116 +130,120 @@ _Strips = tuple[_Panel, _Panel]
 _Span = tuple[Expression, Expression]
 """A range of rows, or of strips."""
 
-_Lines = tuple[Expression, Expression, Expression]
-"""The address of rows of A, and the distances of rows: of the first of each group, within it."""
+_Lines = tuple[Expression, Expression, Expression, Expression]
+"""The address of rows of A, and the distances of groups of rows, of rows in them, and of terms."""
+
+Inner = tuple[int, int]
+"""How many rows and vectors an inner loop has."""
+
+ROW_WORDS = [
+    "begin", "end", "terms", "a", "row_a", "next_a", "term_a", "b", "term_b", "c", "row_c",
+    "left_b", "left_c", "adds", "strip", *(f"table_{x}" for x in ("lines", "terms", "strips")),
+]  # fmt: skip
+"""Arguments of `TileRows`: the range of rows; how many terms; `_Lines`; the address of a panel of B
+and how far terms are apart; the address in C and the distance of rows; how many columns there are,
+in B and in C; whether sums are added to C; and where tables say it, the first strip, and tables."""
+
+PANEL_WORDS = ["panel", "width", "b", "terms", "left", "term_b", "column_b"]
+"""Arguments of `PanelCopy`: where to, and how many real numbers for each term; from where; how many
+terms, and columns that are there."""
 
 
-class Tiles(Program):
-    """The tiles of a product.
+def _parameters(names: Sequence[str]) -> Mapping[str, Any]:
+    return {"parameters": dict.fromkeys(names, "i64")}
+
+
+class _Part(Program):
+    """A part of a product that is compiled by itself, and called by its address."""
+
+    def argument(self, name: str) -> Variable:
+        """An argument, by its name."""
+        return Variable(name)
+
+    def some(self, first: int, end: Expression) -> Variable:
+        """The index of a vector before an end."""
+        word = "some_lanes" if self.lanes * self.size > UNMASKED else "first_lanes"
+        return self.let(call(word, first, end, self.lanes))
+
+
+class TileRows(_Part):
+    """C (+)= rows of A times a panel of B.
 
     Args:
         letter: BLAS's type: s, d, c or z.
         lanes: Real numbers in a vector.
-        form: Its form.
+        inner: The inner loop.
+        is_tabled: Whether distances are those of tables.
     """
 
-    def __init__(self, letter: str, lanes: int, form: Form) -> None:
-        super().__init__(letter, lanes)
-        self.form = form
-        self.words: dict[str, Expression] = {}
-        self.tables: dict[str, Variable] = {}
+    facts = _parameters(ROW_WORDS)
 
-    # Distances.
+    def __init__(self, letter: str, lanes: int, inner: Inner, is_tabled: bool = False) -> None:
+        super().__init__(letter, lanes)
+        self.n_rows, self.n_vectors = inner
+        self.is_tabled = is_tabled
+        self.tables: dict[str, Variable] = {}
 
     def entry(self, table: str, row: Expression | int, k: int) -> Variable:
         """A number of a table."""
         at = row * TILE_TABLES[table] + k
         return self.let(call("load", self.tables[table], at, _TABLES))
 
-    def outer(self, o: Expression) -> list[Expression]:
-        """The distances to an outer index in A, B and C."""
-        if self.form.is_tabled:
-            return [self.entry("outer", o, k) for k in range(3)]
-        return [o * self.words[f"stride_{x}"] for x in "abc"]
-
-    def lines(
-        self, i: Expression, last: Expression, a: _Lines, c: Expression
-    ) -> tuple[list[Expression], list[Expression]]:
+    def lines(self, i: Expression, last: Expression) -> tuple[list[Expression], list[Expression]]:
         """The addresses in A and C of the rows from one on; those beyond the last one repeat it."""
-        numbers = [of(0), *(call("minimum", last, r) for r in range(1, self.form.rows))]
-        if self.form.is_tabled:
+        a, c, row_c = (self.argument(x) for x in ("a", "c", "row_c"))
+        numbers = [of(0), *(call("minimum", last, r) for r in range(1, self.n_rows))]
+        if self.is_tabled:
             numbers = [self.let(i + number) for number in numbers]
             return (
-                [a[0] + self.entry("lines", n, 0) for n in numbers],
+                [a + self.entry("lines", n, 0) for n in numbers],
                 [c + self.entry("lines", n, 1) for n in numbers],
             )
-        start, to = self.let(a[0] + i * a[1]), self.let(c + i * self.words["row_c"])
+        start, to = self.let(a + i * self.argument("row_a")), self.let(c + i * row_c)
         return (
-            [start + number * a[2] for number in numbers],
-            [to + number * self.words["row_c"] for number in numbers],
+            [start + number * self.argument("next_a") for number in numbers],
+            [to + number * row_c for number in numbers],
         )
 
-    def block(self, p: Expression) -> tuple[Expression, Expression, Expression]:
-        """The distances to a block of terms in A and B, and how many terms it has."""
-        terms = self.words["terms"]
-        if self.form.is_tabled:
-            return self.entry("blocks", p, 0), self.entry("blocks", p, 1), terms
-        most = DEPTH // self.unit
-        first = self.let(p * most)
-        in_a, in_b = (first * self.words[f"term_{x}"] for x in "ab")
-        return in_a, in_b, self.let(call("minimum", terms - first, most))
-
-    def strips(self, s: Expression, vectors: int) -> _Strips:
-        """The vectors of the columns of a panel."""
-        if self.form.is_tabled:
-            rows = [[self.entry("strips", s + v, k) for k in range(3)] for v in range(vectors)]
-            indices = [self._some(0, count) for _, _, count in rows]
+    def strips(self) -> _Strips:
+        """The vectors of the columns of the panel."""
+        if self.is_tabled:
+            numbers = [self.argument("strip") + v for v in range(self.n_vectors)]
+            rows = [[self.entry("strips", s, k) for k in range(3)] for s in numbers]
+            indices = [self.some(0, count) for _, _, count in rows]
             in_b, in_c = ([row[k] for row in rows] for k in range(2))
             return list(zip(in_b, indices, strict=True)), list(zip(in_c, indices, strict=True))
-        first = self.let(s * self.lanes)
-        *whole, last = (v * self.lanes for v in range(vectors))
-        left = self.let(self.words["columns"] - first)
-        of_copies = call("select", self.words["copies"] > 0, vectors * self.lanes, left)
+        *whole, last = (v * self.lanes for v in range(self.n_vectors))
 
-        def panel(distance: Expression, end: Expression) -> _Panel:
-            indices = [*map(self.near, whole), self._some(last, end)]
-            return [(distance, index) for index in indices]
+        here = of(0)
 
-        return panel(of(0), of_copies), panel(first * self.size, left)
+        def panel(end: Expression) -> _Panel:
+            return [(here, index) for index in (*map(self.near, whole), self.some(last, end))]
 
-    def _some(self, first: int, end: Expression) -> Variable:
-        """The index of a vector before an end."""
-        word = "some_lanes" if self.lanes * self.size > UNMASKED else "first_lanes"
-        return self.let(call(word, first, end, self.lanes))
+        return panel(self.argument("left_b")), panel(self.argument("left_c"))
 
-    # The inner loop.
-
-    def inner(
-        self, k: Expression, a: Sequence[Expression], b: _Vectors, c: _Vectors,
-        steps: tuple[Expression, Expression], adds: Expression,
-    ) -> None:  # fmt: skip
+    def inner(self, a: Sequence[Expression], b: _Vectors, c: _Vectors, adds: Expression) -> None:
         """C (+)= some terms of rows of A times a panel of B, in registers.
 
         Args:
-            k: How many terms.
             a: Pointers to the rows.
             b: The vectors of the panel: if there are no tables, with one pointer, which moves.
             c: Where the sums of each row belong.
-            steps: How many bytes terms are apart.
             adds: Whether to add the sums there.
         """
+        step_a, step_b = self.argument("term_a"), self.argument("term_b")
         sums = [self.let(self.zeros) for _ in c]
-        moved, ahead = self.let(call("i64", 0)), self.let(steps[1] * AHEAD)
-        with self.count(0, k) as t:
+        moved, ahead = self.let(call("i64", 0)), self.let(step_b * AHEAD)
+        with self.count(0, self.argument("terms")) as t:
             far: Expression = moved
             columns: list[Expression] = [x for x, _ in b]
-            if self.form.is_tabled:
+            if self.is_tabled:
                 far, in_b = (self.entry("terms", t, q) for q in range(2))
                 columns = [call("offset", x, in_b) for x in columns]
             panel = [
                 self.let(call("load", x, i, _READ)) for x, (_, i) in zip(columns, b, strict=True)
             ]
-            if not self.form.is_tabled:  # rows that follow are on their way
+            if not self.is_tabled:  # rows that follow are on their way
                 at = call("offset", b[0][0], ahead)
                 for v in range(len(b)):
                     self.evaluate(call("prefetch", call("advance", at, v * self.lanes), 0))
@@ -260,28 +251,28 @@ class Tiles(Program):
                 number = self.let(call("load", call("offset", x, far), 0, _READ))
                 for y, total in zip(panel, sums[r * len(b) :], strict=False):
                     self.change(total, call("muladd", number, y, total))
-            if not self.form.is_tabled:
-                self.change(moved, moved + steps[0])
-                self.change(b[0][0], call("offset", b[0][0], steps[1]))
+            if not self.is_tabled:
+                self.change(moved, moved + step_a)
+                self.change(b[0][0], call("offset", b[0][0], step_b))
         with self.when(adds):
             for total, place in zip(sums, c, strict=True):
                 self.change(total, call("load", *place, _RESULT) + total)
         for total, place in zip(sums, c, strict=True):
             self.store(*place, total, _RESULT)
 
-    def rows(
-        self, span: _Span, k: Expression, at: tuple[_Lines, Expression, Expression],
-        strips: _Strips, steps: tuple[Expression, Expression], adds: Expression,
-    ) -> None:  # fmt: skip
-        """C (+)= rows of A times a panel of B."""
-        a, b, c = at
-        width = len(strips[0]) * self.lanes * self.size
-        with self.count(*span, self.form.rows) as i, self.parts() as q:
-            starts, targets = self.lines(i, span[1] - i - 1, a, c)
+    def write(self) -> None:
+        """All rows, a few at a time; of complex numbers first the real parts of A, then others."""
+        names = ("lines", "terms", "strips") if self.is_tabled else ()
+        self.tables = {x: self.pointer(self.argument(f"table_{x}"), "i64") for x in names}
+        width = self.n_vectors * self.lanes * self.size
+        strips, adds = self.strips(), self.let(self.argument("adds") > 0)
+        begin, end = self.argument("begin"), self.argument("end")
+        with self.count(begin, end, self.n_rows) as i, self.parts() as q:
+            starts, targets = self.lines(i, end - i - 1)
             lines = [self.pointer(start + q * self.size) for start in starts]
             places = [x for target in targets for x in self._pointers(target, strips[1])]
-            vectors = self._pointers(self.let(b + q * width), strips[0])
-            self.inner(k, lines, vectors, places, steps, adds if self.unit == 1 else adds | (q > 0))
+            vectors = self._pointers(self.let(self.argument("b") + q * width), strips[0])
+            self.inner(lines, vectors, places, adds if self.unit == 1 else adds | (q > 0))
 
     @contextmanager
     def parts(self) -> Iterator[Expression]:
@@ -300,47 +291,82 @@ class Tiles(Program):
                 made[id(distance)] = self.pointer(base + distance)
         return [(made[id(distance)], index) for distance, index in places]
 
-    # Copies of panels.
 
-    def pack_block(self, to: Expression, a: Expression, k: Expression, span: _Span) -> None:
-        """Copy a block of rows of A that are neighbours: those of each inner loop by terms."""
-        rows = self.near(0, self.form.rows)
-        with self.count(*span, self.form.rows) as i:
-            own = self.pointer(to + (i - span[0]) * k * self.size)
-            at = self.pointer(a + i * self.size)
+class BlockCopy(_Part):
+    """Copy a block of rows of A that are neighbours: those of each inner loop by terms.
+
+    Args:
+        letter: BLAS's type.
+        lanes: Real numbers in a vector.
+        n_rows: Rows of the inner loop.
+    """
+
+    facts = _parameters(["to", "a", "terms", "begin", "end", "term_a"])
+
+    def __init__(self, letter: str, lanes: int, n_rows: int) -> None:
+        super().__init__(letter, lanes)
+        self.n_rows = n_rows
+
+    def write(self) -> None:
+        rows = self.near(0, self.n_rows)
+        begin, k = self.argument("begin"), self.argument("terms")
+        with self.count(begin, self.argument("end"), self.n_rows) as i:
+            own = self.pointer(self.argument("to") + (i - begin) * k * self.size)
+            at = self.pointer(self.argument("a") + i * self.size)
             with self.count(0, k):
                 self.store(own, rows, call("load", at, rows, _GIVEN), _READ)
-                self.change(own, call("advance", own, self.form.rows))
-                self.change(at, call("offset", at, self.words["term_a"]))
+                self.change(own, call("advance", own, self.n_rows))
+                self.change(at, call("offset", at, self.argument("term_a")))
 
-    def pack(
-        self, panel: Expression, width: Expression, b: Expression, k: Expression, s: Expression
-    ) -> None:
-        """Copy a panel of so many real numbers for each term, filled up with anything."""
-        count = self.let(self.words["columns"] - s * self.lanes)
+
+class PanelCopy(_Part):
+    """Copy a panel of B, filled up with anything.
+
+    Args:
+        letter: BLAS's type.
+        lanes: Real numbers in a vector.
+        copies: What is copied.
+    """
+
+    facts = _parameters(PANEL_WORDS)
+
+    def __init__(self, letter: str, lanes: int, copies: Copies) -> None:
+        super().__init__(letter, lanes)
+        self.copies = copies
+
+    def write(self) -> None:
+        given = [self.argument(x) for x in PANEL_WORDS]
         if self.unit == 2:
-            self.pack_complex(panel, width, b, k, count)
-            return
-        with self.when(equal(self.words["copies"], Copies.COLUMNS.value)):
-            self.pack_columns(panel, width, b, k, count)
-        with self.otherwise(), self.count(0, width, self.lanes) as first:
+            self.of_pairs(*given)
+        elif self.copies is Copies.COLUMNS:
+            self.of_columns(*given)
+        else:
+            self.of_rows(*given)
+
+    def of_rows(
+        self, panel: Expression, width: Expression, b: Expression, k: Expression,
+        count: Expression, step: Expression, _: Expression,
+    ) -> None:  # fmt: skip
+        """Copy rows."""
+        with self.count(0, width, self.lanes) as first:
             to, at = self.pointer(panel + first * self.size), self.pointer(b + first * self.size)
-            index = self._some(0, count - first)
+            index = self.some(0, count - first)
             with self.count(0, k):
                 self.store(to, self.near(0), call("load", at, index, _GIVEN), _READ)
                 self.change(to, call("advance", to, width))
-                self.change(at, call("offset", at, self.words["term_b"]))
+                self.change(at, call("offset", at, step))
 
-    def pack_columns(
-        self, panel: Expression, width: Expression, b: Expression, k: Expression, count: Expression
-    ) -> None:
+    def of_columns(
+        self, panel: Expression, width: Expression, b: Expression, k: Expression,
+        count: Expression, _: Expression, step: Expression,
+    ) -> None:  # fmt: skip
         """Copy columns that lie side by side: four by four, transposed, or two by two.
 
         Columns beyond the last one repeat it; nobody reads what becomes of them. The next ones are
         on their way meanwhile: several short ones are no stream that a processor sees.
         """
         side = math.gcd(self.lanes, FEW)
-        whole, step = self.let(k & -side), self.words["column_b"]
+        whole = self.let(k & -side)
         with self.count(0, width, side) as first:
             numbers = [call("minimum", first + q, count - 1) for q in range(side)]
             lines = [self.pointer(b + number * step) for number in numbers]
@@ -357,13 +383,14 @@ class Tiles(Program):
                 for q, line in enumerate(lines):
                     self.store(own, i * width + q, call("load", line, i, _GIVEN), _READ)
 
-    def pack_complex(
-        self, panel: Expression, width: Expression, b: Expression, k: Expression, count: Expression
-    ) -> None:
+    def of_pairs(
+        self, panel: Expression, width: Expression, b: Expression, k: Expression,
+        count: Expression, step: Expression, across: Expression,
+    ) -> None:  # fmt: skip
         """Copy a panel of complex numbers: two rows for each term, filled up with zeros."""
         filled = self.let(call("minimum", count, width))
         with self.count(0, k) as p:
-            line = self.pointer(b + p * self.words["term_b"])
+            line = self.pointer(b + p * step)
             first = self.pointer(panel + p * (2 * width * self.size))
             second = self.let(call("advance", first, width))
             with self.count(0, filled, 2) as j:
@@ -371,77 +398,19 @@ class Tiles(Program):
                 for own, pair in ((first, (re, im)), (second, (-im, re))):
                     for q, part in enumerate(pair):
                         self.store(own, j + q, part, _READ)
-                self.change(line, call("offset", line, self.words["column_b"]))
+                self.change(line, call("offset", line, across))
             with self.count(filled, width) as j:
                 for own in (first, second):
                     self.store(own, j, 0.0, _READ)
 
-    # Tiles.
 
-    def tile(
-        self, at: Sequence[Expression], spans: Sequence[_Span],
-        panel: Expression,
-    ) -> None:  # fmt: skip
-        """One tile: its rows of A and strips of B, at an outer index."""
-        a, b, c = at
-        words, (span, (strip, last)) = self.words, spans
-        with self.count(0, words["blocks"]) as p:
-            in_a, in_b, k = self.block(p)
-            own_a, own_b = self.let(a + in_a), self.let(b + in_b)
-            adds, s = self.let(p > 0), self.let(strip)
-            lines, step_a = self.block_of_rows(own_a, k, span, panel)
-            widths = self.form.vectors
-            with self.repeat(s < last):
-                left = self.let(call("minimum", last - s, words["panel"]))
-                chosen = of(widths[-1])
-                for v in widths[-2::-1]:
-                    chosen = self.let(call("select", left >= v, of(v), chosen))
-                source, step_b = self.panel_of(own_b, k, s, self.let(chosen * self.lanes), panel)
+class MirrorCopy(_Part):
+    """Copy a tile of C to where its transpose belongs."""
 
-                def run(vectors: int) -> None:
-                    strips, steps = self.strips(s, vectors), (step_a, step_b)
-                    self.rows(span, k, (lines, source, c), strips, steps, adds)
+    facts = _parameters(["rows", "columns", "source", "to", "row_c"])
 
-                self.by_number(chosen, {v: partial(run, v) for v in widths}, widths[-1])
-                self.change(s, s + chosen)
-
-    def block_of_rows(
-        self, a: Expression, k: Expression, span: _Span, panel: Expression
-    ) -> tuple[_Lines, Expression]:
-        """The places of rows of A, in the array or in a copy, and the distance of terms."""
-        words = self.words
-        if self.form.is_tabled or self.unit == 2:
-            return (a, words["row_a"], words["row_a"]), words["term_a"]
-        found = [self.let(x) for x in (a, words["row_a"], words["row_a"], words["term_a"])]
-        with self.when(words["has_block"] > 0):
-            copy = self.let(panel + words["panel"] * (self.lanes * self.size * DEPTH))
-            self.pack_block(copy, a, k, span)
-            line = self.let(k * self.size)
-            inside = copy - span[0] * line, line, of(self.size), of(self.form.rows * self.size)
-            for x, value in zip(found, inside, strict=True):
-                self.change(x, value)
-        return (found[0], found[1], found[2]), found[3]
-
-    def panel_of(
-        self, b: Expression, k: Expression, s: Expression, width: Expression, panel: Expression
-    ) -> tuple[Expression, Expression]:
-        """The place of a panel of B, in the array or in a copy, and the distance of terms."""
-        words = self.words
-        if self.form.is_tabled:
-            return b, words["term_b"]
-        in_b = s * (self.lanes // self.unit) * words["column_b"]
-        found, step = self.let(b + in_b), self.let(words["term_b"])
-        with self.when(words["copies"] > 0):
-            self.pack(panel, width, found, k, s)
-            self.change(found, panel)
-            self.change(step, width * (self.unit * self.size))
-        return found, step
-
-    def mirror(
-        self, rows: Expression, columns: Expression, source: Expression, to: Expression
-    ) -> None:
-        """Copy a tile of C to where its transpose belongs."""
-        line = self.words["row_c"]
+    def write(self) -> None:
+        rows, columns, source, to, line = map(self.argument, self.facts["parameters"])
         whole = [self.let(n & -4) for n in (rows, columns)]
         with self.count(0, whole[0], 4) as i, self.count(0, whole[1], 4) as j:
             lines = [self.pointer(source + (i + q) * line) for q in range(4)]
@@ -455,6 +424,103 @@ class Tiles(Program):
             with self.count(first, end) as i, self.count(other, columns) as j:
                 at, across = self.pointer(source + i * line), self.pointer(to + j * line)
                 self.store(across, i, call("load", at, j, _RESULT), _RESULT)
+
+
+class Tiles(Program):
+    """The step of a product: it goes from tile to tile, and calls what does the work.
+
+    Args:
+        letter: BLAS's type.
+        lanes: Real numbers in a vector.
+        is_tabled: Whether distances are those of tables.
+    """
+
+    facts: Mapping[str, Any] = {"is_brief": True}
+
+    def __init__(self, letter: str, lanes: int, is_tabled: bool = False) -> None:
+        super().__init__(letter, lanes)
+        self.is_tabled = is_tabled
+        self.words: dict[str, Expression] = {}
+
+    def run(self, code: str | Expression, *operands: Expression | int) -> None:
+        """Call a part, which is another program."""
+        address = self.words[code] if isinstance(code, str) else code
+        self.let(call("call_address", address, *operands))
+
+    def entry(self, table: str, row: Expression, k: int) -> Variable:
+        """A number of a table."""
+        return self.let(read_word(self.words[f"table_{table}"], row * TILE_TABLES[table] + k))
+
+    def outer(self, o: Expression) -> list[Expression]:
+        """The distances to an outer index in A, B and C."""
+        if self.is_tabled:
+            return [self.entry("outer", o, k) for k in range(3)]
+        return [o * self.words[f"stride_{x}"] for x in "abc"]
+
+    def block(self, p: Expression) -> tuple[Expression, Expression, Expression]:
+        """The distances to a block of terms in A and B, and how many terms it has."""
+        terms = self.words["terms"]
+        if self.is_tabled:
+            return self.entry("blocks", p, 0), self.entry("blocks", p, 1), terms
+        most = DEPTH // self.unit
+        first = self.let(p * most)
+        in_a, in_b = (first * self.words[f"term_{x}"] for x in "ab")
+        return in_a, in_b, self.let(call("minimum", terms - first, most))
+
+    def tile(self, at: Sequence[Expression], spans: Sequence[_Span], panel: Expression) -> None:
+        """One tile: its rows of A and strips of B, at an outer index."""
+        a, b, c = at
+        words, (span, (strip, last)) = self.words, spans
+        tables = [words[f"table_{x}"] for x in ("lines", "terms", "strips")]
+        with self.count(0, words["blocks"]) as p:
+            in_a, in_b, k = self.block(p)
+            own_a, own_b = self.let(a + in_a), self.let(b + in_b)
+            adds, s = self.let(call("select", p > 0, 1, 0)), self.let(strip)
+            lines = self.block_of_rows(own_a, k, span, panel)
+            with self.repeat(s < last):
+                left = self.let(call("minimum", last - s, words["panel"]))
+                inner = self.let(call("i64", TILE_WORDS.index("vectors_0")))
+                with self.repeat(read_word(WORDS, inner) > left):
+                    self.change(inner, inner + 2)
+                vectors, code = (self.let(read_word(WORDS, inner + q)) for q in range(2))
+                width, first = self.let(vectors * self.lanes), self.let(s * self.lanes)
+                there = self.let(words["columns"] - first)
+                source, step = self.panel_of(own_b, k, first, width, panel)
+                of_b = call("select", words["panel_code"] > 0, width, there)
+                to = c if self.is_tabled else c + first * self.size
+                ends = to, words["row_c"], of_b, there, adds, s
+                self.run(code, *span, k, *lines, source, step, *ends, *tables)
+                self.change(s, s + vectors)
+
+    def block_of_rows(self, a: Expression, k: Expression, span: _Span, panel: Expression) -> _Lines:
+        """The places of rows of A, in the array or in a copy."""
+        words, row = self.words, self.words["row_a"]
+        found = [self.let(x) for x in (a, row, row, words["term_a"])]
+        with self.when(words["block_code"] > 0):
+            copy = self.let(panel + words["panel"] * (self.lanes * self.size * DEPTH))
+            self.run("block_code", copy, a, k, *span, words["term_a"])
+            line = self.let(k * self.size)
+            size = of(self.size)
+            inside = copy - span[0] * line, line, size, size * words["inner_rows"]
+            for x, value in zip(found, inside, strict=True):
+                self.change(x, value)
+        return found[0], found[1], found[2], found[3]
+
+    def panel_of(
+        self, b: Expression, k: Expression, first: Expression, width: Expression, panel: Expression
+    ) -> tuple[Expression, Expression]:
+        """The place of a panel of B, in the array or in a copy, and the distance of terms."""
+        words = self.words
+        if self.is_tabled:
+            return b, words["term_b"]
+        steps = words["term_b"], words["column_b"]
+        column = first if self.unit == 1 else self.let(first >> 1)
+        found, step = self.let(b + column * steps[1]), self.let(steps[0])
+        with self.when(words["panel_code"] > 0):
+            self.run("panel_code", panel, width, found, k, words["columns"] - first, *steps)
+            self.change(found, panel)
+            self.change(step, width * (self.unit * self.size))
+        return found, step
 
     def _units(self) -> Iterator[list[Variable]]:
         """The outer index, the group of rows and that of strips, of each unit in turn."""
@@ -475,13 +541,10 @@ class Tiles(Program):
         """The step: claims scratch memory, computes its tiles, releases it."""
         words = self.words = {x: self.let(y) for x, y in self.given(TILE_WORDS).items()}
         panel, lane = self.let(of(0)), self.let(of(0))
-        if not self.form.is_tabled:
-            with self.when(words["copies"] > 0):
-                for x, value in zip((panel, lane), self.claimed(words), strict=True):
-                    self.change(x, value)
+        with self.when(words["panel_code"] > 0):
+            for x, value in zip((panel, lane), self.claimed(words), strict=True):
+                self.change(x, value)
         base = [self.address(words, x) for x in "abc"]
-        if self.form.is_tabled:
-            self.tables = {x: self.pointer(words[f"table_{x}"], "i64") for x in TILE_TABLES}
         for o, i, j in self._units():
             at = [self.let(x + distance) for x, distance in zip(base, self.outer(o), strict=True)]
             spans = []
@@ -489,20 +552,17 @@ class Tiles(Program):
                 first = self.let(index * words[f"tile_{axis}"])
                 end = self.let(call("minimum", first + words[f"tile_{axis}"], words[axis]))
                 spans.append((first, end))
-            if not self.form.is_mirrored:
+            # Of a symmetric result, half of the tiles are copies.
+            with self.when(equal(words["mirror_code"], 0) | (j <= i)):
                 self.tile(at, spans, panel)
-                continue
-            with self.when(j <= i):
-                self.tile(at, spans, panel)
-            with self.when(j < i):
+            with self.when((words["mirror_code"] > 0) & (j < i)):
                 (first, end), (strip, _) = spans
                 column = self.let(strip * self.lanes)
                 columns = call("minimum", words["tile_rows"], words["columns"] - column)
-                places = (first, column), (column, first)
                 here, across = (
-                    self.let(at[2] + x * words["row_c"] + y * self.size) for x, y in places
+                    self.let(at[2] + x * words["row_c"] + y * self.size)
+                    for x, y in ((first, column), (column, first))
                 )
-                self.mirror(self.let(end - first), self.let(columns), here, across)
-        if not self.form.is_tabled:
-            with self.when(words["copies"] > 0):
-                self.release(lane)
+                self.run("mirror_code", end - first, columns, here, across, words["row_c"])
+        with self.when(words["panel_code"] > 0):
+            self.release(lane)
