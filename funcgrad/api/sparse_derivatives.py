@@ -314,8 +314,11 @@ def sparse_derivative(
         sparse: ``True``, or a pattern, or a colouring.
     """
     what = f"{transformation}({name_of(fun)})"
-    is_given = not isinstance(sparse, bool | SparsityPattern | Coloring)
-    given = _given(what, sparse, transformation == "hessian") if is_given else sparse
+    given = sparse
+    if not isinstance(sparse, bool | SparsityPattern | Coloring):
+        given = _given(what, sparse, transformation == "hessian")
+    known = given.pattern if isinstance(given, Coloring) else given
+    is_checked = isinstance(known, SparsityPattern) and not known.is_of_program
     inner = grad(fun, argnums, has_aux, holomorphic) if transformation == "hessian" else fun
     kind = KINDS[transformation]
 
@@ -333,7 +336,7 @@ def sparse_derivative(
         found = _with_floats(point.pattern(kind == "symmetric") if given is True else given, point)
         colors = found if isinstance(found, Coloring) else coloring(found, kind)
         data, residuals = point.data(colors, values)
-        probe = point.probed(colors, data, residuals) if is_given else None
+        probe = point.probed(colors, data, residuals) if is_checked else None
         return point.blocks(colors.pattern, data), point.aux(values), probe
 
     entries.__name__ = what
@@ -347,7 +350,7 @@ def sparse_derivative(
             find = lambda: _Point(  # noqa: E731
                 inner, args, kwargs, argnums, has_aux, what, holomorphic
             ).pattern()
-            _check_probe(what, given, find, *probe)
+            _check_probe(what, known, find, *probe)
         result = tree_map(_eager, matrices, is_leaf=lambda x: isinstance(x, SparseArray))
         return (result, *aux) if aux else result
 

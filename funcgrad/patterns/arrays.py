@@ -57,7 +57,20 @@ class SparseArray:
     @property
     def dtype(self) -> Any:
         """The dtype of the entries."""
-        return aval_of(self.data).dtype
+        return self.data.dtype if hasattr(self.data, "dtype") else aval_of(self.data).dtype
+
+    @property
+    def entries(self) -> Any:
+        """The data of one matrix.
+
+        Raises: ShapeError: If there are those of several, as a mapped function returns them.
+        """
+        if np.ndim(self.data) > 1:
+            raise ShapeError(
+                f"{self!r} is a batch of matrices, with data of shape {np.shape(self.data)}, as "
+                "vmap returns it. Map what you do with them, too: fg.vmap(lambda A: A @ x)(batch)."
+            )
+        return self.data
 
     @property
     def nnz(self) -> int:
@@ -83,7 +96,7 @@ class SparseArray:
     def T(self) -> SparseArray:
         """The transpose."""
         pattern, order = self.pattern.transposed
-        return SparseArray(fnp.take(self.data, order), pattern)
+        return SparseArray(fnp.take(self.entries, order), pattern)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.dtype}, {self.pattern}>"
@@ -100,7 +113,7 @@ class SparseArray:
                 f"matmul: a sparse matrix of shape {self.shape} and {aval_of(x)} have no product."
             )
         dtype = np.result_type(self.dtype, aval_of(x).dtype)
-        operands = (to_dtype(v, dtype) for v in (self.data, x))
+        operands = (to_dtype(v, dtype) for v in (self.entries, x))
         return SparseProduct(self.pattern, is_transposed).bind(*operands)
 
     def __matmul__(self, x: Any) -> Any:
@@ -137,7 +150,7 @@ class SparseArray:
         if other.shape != self.shape:
             raise ShapeError(f"sparse matrices of shapes {self.shape} and {other.shape} differ.")
         return from_places(
-            fnp.concatenate([self.data, other.data]),
+            fnp.concatenate([self.entries, other.entries]),
             np.concatenate([self.coords[0], other.coords[0]]),
             np.concatenate([self.coords[1], other.coords[1]]),
             self.shape,
@@ -149,7 +162,7 @@ class SparseArray:
     def sum(self, axis: int | None = None) -> Any:
         """The sum of all entries, or of columns (axis 0) or rows (axis 1)."""
         if axis is None:
-            return fnp.sum(self.data)
+            return fnp.sum(self.entries)
         n = self.shape[0 if axis % 2 == 0 else 1]
         return self._product(np.ones(n, self.dtype), is_transposed=axis % 2 == 0)
 
@@ -159,12 +172,12 @@ class SparseArray:
         is_on = self.coords[0] == self.coords[1]
         zeros = fnp.zeros(n, self.dtype)
         places = self.coords[0][is_on]
-        return fnp.at(zeros)[places].set(fnp.take(self.data, np.flatnonzero(is_on)))
+        return fnp.at(zeros)[places].set(fnp.take(self.entries, np.flatnonzero(is_on)))
 
     def toarray(self) -> Any:
         """The dense matrix."""
         zeros = fnp.zeros(self.shape, self.dtype)
-        return fnp.at(zeros)[self.coords].add(self.data)
+        return fnp.at(zeros)[self.coords].add(self.entries)
 
     todense = toarray
 
@@ -179,7 +192,7 @@ class SparseArray:
                 "SparseArray.to_scipy: the entries are traced, and SciPy needs concrete ones. "
                 "Call it outside of the transformed function."
             )
-        return self.pattern.matrix(self.data)
+        return self.pattern.matrix(self.entries)
 
 
 register_pytree_node(

@@ -142,6 +142,13 @@ class SparsityPattern:
         return rows, columns
 
     @property
+    def is_of_program(self) -> bool:
+        """Whether it was read from a program, so that no entry is missing."""
+        if self._transpose is not None:
+            return self._transpose.is_of_program
+        return self._given is None
+
+    @property
     def nnz(self) -> int:
         """The number of entries."""
         return int(self.matrix.nnz)

@@ -250,6 +250,44 @@ def test_holomorphic_functions(transformation: Any) -> None:
         transformation(neighbours, holomorphic=True, sparse=np.eye(11, 12))(z)
 
 
+def test_batches_of_matrices_are_mapped_over() -> None:
+    """What vmap returns is no matrix: what it is used for is mapped, too."""
+    xs = np.stack([X, 2 * X])
+    batch = fg.vmap(fg.jacfwd(neighbours, sparse=True))(xs)
+    each = [fg.jacfwd(neighbours)(x) for x in xs]
+    np.testing.assert_allclose(fg.vmap(lambda a: a.toarray())(batch), each)
+    np.testing.assert_allclose(
+        fg.vmap(lambda a, x: a @ x)(batch, xs), [a @ x for a, x in zip(each, xs, strict=True)]
+    )
+    uses = (
+        lambda: batch @ X, lambda: np.ones(11) @ batch, lambda: batch.toarray(), lambda: batch.T,
+        lambda: batch + batch, lambda: batch.sum(), lambda: batch.sum(0), lambda: batch.to_scipy(),
+        lambda: batch.diagonal(),
+    )  # fmt: skip
+    for use in uses:
+        with pytest.raises(ShapeError, match=r"batch of matrices, with data of shape \(2, \d+\)"):
+            use()
+
+
+def test_types_of_matrices() -> None:
+    found = fg.eval_shape(fg.jacfwd(neighbours, sparse=True), X)
+    assert (found.shape, found.dtype, found.data.shape) == ((11, 12), np.float64, (found.nnz,))
+    assert "float64" in repr(found)
+
+
+@pytest.mark.parametrize("kind", ["pattern", "colours"])
+def test_patterns_of_matrices_are_checked_however_they_are_given(kind: str) -> None:
+    """Those of programs are not: nothing is missing."""
+    of = fg.sparsity.SparsityPattern.of if kind == "pattern" else fg.sparsity.coloring
+    with pytest.raises(ArgumentError, match=r"misses an entry\. In row 0 .* column\(s\) 1\."):
+        fg.jacfwd(neighbours, sparse=of(np.eye(11, 12)))(X)
+    whole = fg.sparsity.jacobian_sparsity(neighbours)(X)
+    assert [p.is_of_program for p in (whole, whole.T)] == [True, True]
+    for given in (of(whole.matrix), of(whole)):
+        found = fg.jacrev(neighbours, sparse=given)(X)
+        np.testing.assert_allclose(found.toarray(), fg.jacrev(neighbours)(X))
+
+
 def wide(x: Any) -> Any:
     return fg.jacrev(with_mean, sparse=True)(x).data
 

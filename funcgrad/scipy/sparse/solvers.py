@@ -354,7 +354,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     dtype = np.result_type(A.dtype, b.dtype, np.float32)
     b = fnp.astype(b, dtype)
     matrix = A if isinstance(A, SparseArray) else SparseArray.of(A)
-    data = fnp.astype(matrix.data, dtype)
+    data = fnp.astype(matrix.entries, dtype)
     # Solutions of a program and of its derivatives, forwards and backwards, take the same factors.
     factors = OrderedFactors(matrix.pattern, permc_spec)
     return lax.custom_linear_solve(
