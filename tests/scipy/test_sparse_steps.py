@@ -13,7 +13,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import funcgrad as fg
-from funcgrad.errors import ArgumentError
+from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.primitives.sparse import Pattern
 from funcgrad.scipy.optimize import least_squares, minimize, root
 from funcgrad.scipy.sparse.factors import PositiveFactors
@@ -324,3 +324,18 @@ def test_functions_that_are_not_finite_say_so() -> None:
     found = root(lambda x: np.log(x - 2.0) + np.roll(x, 1), START)
     assert not found.success
     assert found.message == "the residual is not finite"
+
+
+@pytest.mark.parametrize("n", [8, N])
+def test_shapes_that_do_not_fit(n: int) -> None:
+    """Of few unknowns, which SciPy solves for, and of many that have sparse Jacobians."""
+    x = np.linspace(0.2, 1.1, n)
+    for wrong in (lambda x: x[1:], lambda x: np.append(x, x[0]), lambda x: x[0]):
+        with pytest.raises(ShapeError, match=rf"root: <lambda> returned .* for {n} unknowns\. A"):
+            root(wrong, x)
+    with pytest.raises(ShapeError, match=r"`x0` must be a vector, got f64\[2,\d+\]"):
+        least_squares(lambda x: x.ravel(), x.reshape(2, -1))
+    with pytest.raises(ShapeError, match=r"<lambda> must return a vector of residuals, got f64\[2"):
+        least_squares(lambda x: x.reshape(2, -1), x)
+    found = root(lambda x: x**3 - 8.0, x.reshape(2, -1) + 1.0)
+    np.testing.assert_allclose(found.x, np.full(n, 2.0))

@@ -17,12 +17,14 @@ import scipy.optimize
 
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
+from funcgrad.api.arguments import name_of
 from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import grad, value_and_grad
 from funcgrad.api.jacobians import jacfwd
 from funcgrad.api.sparse_derivatives import colors_of
+from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import EVAL, current_trace
-from funcgrad.errors import ArgumentError
+from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.higher_order.closures import tracers_in
 from funcgrad.numpy.promotion import as_value
 from funcgrad.optim.minimizing import minimize as minimize_tree
@@ -115,6 +117,7 @@ def root(
     Returns: A result with SciPy's fields ``x``, ``success``, ``fun``, ``nit``, and what else
         SciPy's method says; with ``sparsity``, a `funcgrad.sparsity.Coloring`, if the Jacobian is
         sparse.
+    Raises: ShapeError: If there are more values than unknowns, or fewer.
 
     Example:
         >>> from funcgrad.scipy.optimize import root
@@ -128,10 +131,17 @@ def root(
 
     def f(x: Any) -> Any:
         found = fun(x, *args)
-        value = as_value(found[0] if jac is True else found, "root")
-        return fnp.reshape(fnp.astype(fnp.asarray(value), x.dtype), x.shape)
+        value = fnp.asarray(as_value(found[0] if jac is True else found, "root"))
+        if value.size != x.size:
+            raise ShapeError(
+                f"root: {name_of(fun)} returned {aval_of(value)} for {x.size} unknowns. A system "
+                "has as many equations as unknowns; least_squares takes more of them, or fewer."
+            )
+        return fnp.reshape(fnp.astype(value, x.dtype), x.shape)
 
     if is_known(f, start):
+        if method in ("hybr", "lm"):
+            start = fnp.reshape(start, (start.size,))  # as SciPy's
         colors = colors_of(f, start) if method in ("hybr", "lm") else None
         if colors is not None:
             limit = (options or {}).get("maxfev") or 100
@@ -258,7 +268,10 @@ def least_squares(
         A result with SciPy's fields ``x``, ``cost``, ``fun``, ``jac``, ``grad``, ``success``, and
         what else SciPy's method says. If the Jacobian is sparse, so is ``jac``, and ``sparsity``, a
         `funcgrad.sparsity.Coloring`, tells its pattern.
-    Raises: ArgumentError: If there are bounds or a loss, and values are traced.
+
+    Raises:
+        ArgumentError: If there are bounds or a loss, and values are traced.
+        ShapeError: If ``x0`` or the residuals are no vector.
 
     Example:
         >>> import numpy as np, funcgrad as fg
@@ -271,9 +284,20 @@ def least_squares(
     args = args if isinstance(args, tuple | list) else (args,)
     named = dict(kwargs or {})
     start = fnp.atleast_1d(_vector("least_squares", x0))
+    if start.ndim > 1:
+        raise ShapeError(
+            f"least_squares: `x0` must be a vector, got {aval_of(start)}. Pass x0.ravel(), and "
+            "reshape it in the function."
+        )
 
     def f(x: Any) -> Any:
-        return fnp.atleast_1d(as_value(fun(x, *args, **named), "least_squares"))
+        value = fnp.atleast_1d(as_value(fun(x, *args, **named), "least_squares"))
+        if value.ndim > 1:
+            raise ShapeError(
+                f"least_squares: {name_of(fun)} must return a vector of residuals, got "
+                f"{aval_of(value)}. Return its .ravel()."
+            )
+        return value
 
     if is_known(f, start):
         options: dict[str, Any] = {
