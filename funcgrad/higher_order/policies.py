@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from funcgrad.base.records import dataclass
+from funcgrad.base.signatures import share
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.primitive import Primitive
 from funcgrad.errors import ArgumentError
@@ -22,19 +23,9 @@ Policy = Callable[..., bool]
 def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
     """Save every residual; nothing is computed again.
 
-    Args:
-        primitive: The operation.
-        avals: Types of its operands.
-        params: Its parameters.
-
     Example:
-        >>> float(
-        ...     fg.grad(
-        ...         fg.checkpoint(
-        ...             lambda x: np.sin(x) ** 2, policy=fg.checkpoint_policies.everything_saveable
-        ...         )
-        ...     )(1.0)
-        ... )
+        >>> policy = fg.checkpoint_policies.everything_saveable
+        >>> float(fg.grad(fg.checkpoint(lambda x: np.sin(x) ** 2, policy=policy))(1.0))
         0.9092974268256818
     """
     return True
@@ -43,19 +34,9 @@ def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any
 def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
     """Save the arguments only; everything is computed again.
 
-    Args:
-        primitive: The operation.
-        avals: Types of its operands.
-        params: Its parameters.
-
     Example:
-        >>> float(
-        ...     fg.grad(
-        ...         fg.checkpoint(
-        ...             lambda x: np.sin(x) ** 2, policy=fg.checkpoint_policies.nothing_saveable
-        ...         )
-        ...     )(1.0)
-        ... )
+        >>> policy = fg.checkpoint_policies.nothing_saveable
+        >>> float(fg.grad(fg.checkpoint(lambda x: np.sin(x) ** 2, policy=policy))(1.0))
         0.9092974268256818
     """
     return False
@@ -64,19 +45,9 @@ def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -
 def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
     """Save results of contractions, such as matrix products.
 
-    Args:
-        primitive: The operation.
-        avals: Types of its operands.
-        params: Its parameters.
-
     Example:
-        >>> float(
-        ...     fg.grad(
-        ...         fg.checkpoint(
-        ...             lambda x: np.sin(x) ** 2, policy=fg.checkpoint_policies.dots_saveable
-        ...         )
-        ...     )(1.0)
-        ... )
+        >>> policy = fg.checkpoint_policies.dots_saveable
+        >>> float(fg.grad(fg.checkpoint(lambda x: np.sin(x) ** 2, policy=policy))(1.0))
         0.9092974268256818
     """
     return isinstance(primitive.lower(*avals), Contraction)
@@ -87,20 +58,9 @@ def dots_with_no_batch_dims_saveable(
 ) -> bool:
     """Save results of contractions without batch axes, such as products with weights.
 
-    Args:
-        primitive: The operation.
-        avals: Types of its operands.
-        params: Its parameters.
-
     Example:
-        >>> float(
-        ...     fg.grad(
-        ...         fg.checkpoint(
-        ...             lambda x: np.sin(x) ** 2,
-        ...             policy=fg.checkpoint_policies.dots_with_no_batch_dims_saveable,
-        ...         )
-        ...     )(1.0)
-        ... )
+        >>> policy = fg.checkpoint_policies.dots_with_no_batch_dims_saveable
+        >>> float(fg.grad(fg.checkpoint(lambda x: np.sin(x) ** 2, policy=policy))(1.0))
         0.9092974268256818
     """
     form = primitive.lower(*avals)
@@ -161,17 +121,10 @@ def _names(names: tuple[Any, ...], function: str) -> frozenset[str]:
 def save_only_these_names(*names: str) -> Policy:
     """Save the values of these names, and nothing else.
 
-    Args: *names: Names given by `checkpoint_name`.
-
     Example:
-        >>> float(
-        ...     fg.grad(
-        ...         fg.checkpoint(
-        ...             lambda x: fg.checkpoint_name(np.sin(x), "s") ** 2,
-        ...             policy=fg.checkpoint_policies.save_only_these_names("s"),
-        ...         )
-        ...     )(1.0)
-        ... )
+        >>> policy = fg.checkpoint_policies.save_only_these_names("s")
+        >>> f = fg.checkpoint(lambda x: fg.checkpoint_name(np.sin(x), "s") ** 2, policy=policy)
+        >>> float(fg.grad(f)(1.0))
         0.9092974268256818
     """
     return _SaveOnly(_names(names, "save_only_these_names"))
@@ -180,17 +133,10 @@ def save_only_these_names(*names: str) -> Policy:
 def save_any_names_but_these(*names: str) -> Policy:
     """Save all values that have a name, except those of these names.
 
-    Args: *names: Names given by `checkpoint_name`.
-
     Example:
-        >>> float(
-        ...     fg.grad(
-        ...         fg.checkpoint(
-        ...             lambda x: fg.checkpoint_name(np.sin(x), "s") ** 2,
-        ...             policy=fg.checkpoint_policies.save_any_names_but_these("s"),
-        ...         )
-        ...     )(1.0)
-        ... )
+        >>> policy = fg.checkpoint_policies.save_any_names_but_these("s")
+        >>> f = fg.checkpoint(lambda x: fg.checkpoint_name(np.sin(x), "s") ** 2, policy=policy)
+        >>> float(fg.grad(f)(1.0))
         0.9092974268256818
     """
     return _SaveNamesExcept(_names(names, "save_any_names_but_these"))
@@ -199,17 +145,10 @@ def save_any_names_but_these(*names: str) -> Policy:
 def save_anything_except_these_names(*names: str) -> Policy:
     """Save all residuals, named or not, except the values of these names.
 
-    Args: *names: Names given by `checkpoint_name`.
-
     Example:
-        >>> float(
-        ...     fg.grad(
-        ...         fg.checkpoint(
-        ...             lambda x: fg.checkpoint_name(np.sin(x), "s") ** 2,
-        ...             policy=fg.checkpoint_policies.save_anything_except_these_names("s"),
-        ...         )
-        ...     )(1.0)
-        ... )
+        >>> policy = fg.checkpoint_policies.save_anything_except_these_names("s")
+        >>> f = fg.checkpoint(lambda x: fg.checkpoint_name(np.sin(x), "s") ** 2, policy=policy)
+        >>> float(fg.grad(f)(1.0))
         0.9092974268256818
     """
     return _SaveAnythingExcept(_names(names, "save_anything_except_these_names"))
@@ -223,17 +162,9 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
         policy_2: Another one.
 
     Example:
-        >>> float(
-        ...     fg.grad(
-        ...         fg.checkpoint(
-        ...             lambda x: np.sin(x) ** 2,
-        ...             policy=fg.checkpoint_policies.save_from_both_policies(
-        ...                 fg.checkpoint_policies.dots_saveable,
-        ...                 fg.checkpoint_policies.nothing_saveable,
-        ...             ),
-        ...         )
-        ...     )(1.0)
-        ... )
+        >>> from funcgrad import checkpoint_policies as kept
+        >>> policy = kept.save_from_both_policies(kept.dots_saveable, kept.nothing_saveable)
+        >>> float(fg.grad(fg.checkpoint(lambda x: np.sin(x) ** 2, policy=policy))(1.0))
         0.9092974268256818
     """
     for policy in (policy_1, policy_2):
@@ -259,3 +190,14 @@ def check_policy(policy: Any, function: str) -> None:
             f"{function}: a policy is a function of checkpoint_policies, such as dots_saveable, or "
             f"policy(primitive, *avals, **params) -> bool; got {policy!r}."
         )
+
+
+share(
+    __name__,
+    {
+        "primitive": "The operation.",
+        "*avals": "Types of its operands.",
+        "**params": "Its parameters.",
+        "*names": "Names given by `checkpoint_name`.",
+    },
+)

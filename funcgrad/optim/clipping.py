@@ -77,9 +77,8 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
     Args: threshold: The largest root mean square (Shazeer and Stern, 2018).
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.clip_by_block_rms(1.0), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.clip_by_block_rms(1.0), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 0.63245553, -1.26491106])
     """
 

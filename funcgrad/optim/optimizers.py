@@ -55,9 +55,8 @@ def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformationExtraArgs
     """Steps of the same size for every element, against the sign of its gradient.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.sign_sgd(0.1), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.sign_sgd(0.1), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([-0.1,  0.1])
     """
     return chain(scaling.scale_by_sign(), scaling.scale_by_learning_rate(learning_rate))
@@ -261,9 +260,8 @@ def adagrad(
     Args: eps: Added under the root.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.adagrad(0.1), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.adagrad(0.1), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([-0.09534625,  0.09877296])
     """
     return chain(
@@ -289,9 +287,8 @@ def adadelta(
         weight_decay_mask: Which parameters decay: see `add_decayed_weights`.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.adadelta(0.1), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.adadelta(0.1), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([-0.00031623,  0.00031623])
     """
     return chain(

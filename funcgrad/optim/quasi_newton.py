@@ -69,9 +69,8 @@ def scale_by_lbfgs(
     Raises: ArgumentError: If nothing could be remembered.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.scale_by_lbfgs(), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.scale_by_lbfgs(), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 0.4472136 , -0.89442719])
     """
     if memory_size < 1:

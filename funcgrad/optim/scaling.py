@@ -72,9 +72,8 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
     Args: step_size_fn: From an int32 scalar, 0 in the first step, to a number.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.scale_by_schedule(lambda count: 0.5), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.scale_by_schedule(lambda count: 0.5), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 0.5, -1. ])
     """
 
@@ -145,9 +144,8 @@ def add_decayed_weights(
             function from the parameters to one; by default all.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.add_decayed_weights(0.1), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.add_decayed_weights(0.1), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 1.1, -2.2])
     """
 
@@ -219,9 +217,8 @@ def scale_by_adam(
     """``m^ / (sqrt(v^ + eps_root) + eps)`` (Kingma and Ba, 2015).
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.scale_by_adam(), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.scale_by_adam(), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 0.99999999, -1.        ])
     """
 
@@ -265,9 +262,8 @@ def scale_by_adamax(
         eps: Added to the magnitude.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.scale_by_adamax(), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.scale_by_adamax(), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 0.99999999, -1.        ])
     """
 
@@ -306,9 +302,8 @@ def scale_by_yogi(
         initial_accumulator_value: Where both moments start.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.scale_by_yogi(), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.scale_by_yogi(), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 0.99851136, -0.9993709 ])
     """
 
@@ -353,9 +348,8 @@ def scale_by_radam(
             on there is a division by the root.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.scale_by_radam(), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.scale_by_radam(), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 1., -2.])
     """
 
@@ -409,9 +403,8 @@ def scale_by_rms(
     Args: eps: Added under the root, or to it.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.scale_by_rms(), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.scale_by_rms(), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 3.1622775 , -3.16227762])
     """
 
@@ -466,9 +459,8 @@ def scale_by_stddev(
     Args: eps: Added under the root, or to it.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.scale_by_stddev(), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.scale_by_stddev(), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 3.33333315, -3.33333329])
     """
 
@@ -508,9 +500,8 @@ def scale_by_rss(
     Args: eps: Added under the root.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.scale_by_rss(), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.scale_by_rss(), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 0.95346255, -0.98772958])
     """
 
@@ -543,9 +534,8 @@ def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransfor
         eps: Added under the roots.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.scale_by_adadelta(), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.scale_by_adadelta(), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 0.00316226, -0.00316227])
     """
 
@@ -579,9 +569,8 @@ def scale_by_lion(
         b2: Decay of the mean.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.scale_by_lion(), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.scale_by_lion(), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 1., -1.])
     """
 
@@ -601,9 +590,8 @@ def scale_by_sign() -> GradientTransformation:
     """The sign of every element.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.scale_by_sign(), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.scale_by_sign(), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 1., -1.])
     """
     return stateless(lambda updates, params: tree_map(fnp.sign, updates))
@@ -685,9 +673,8 @@ def scale_by_trust_ratio(
     Where one of the norms is zero the update stays as it is.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.scale_by_trust_ratio(), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.scale_by_trust_ratio(), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([ 1., -2.])
     """
 

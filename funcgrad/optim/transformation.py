@@ -147,9 +147,8 @@ def set_to_zero() -> GradientTransformation:
     """The transformation that makes all updates zero: parameters stay as they are.
 
     Example:
-        >>> (lambda o, p: o.update(p, o.init(p), p)[0])(
-        ...     fg.optim.set_to_zero(), np.array([1.0, -2.0])
-        ... )
+        >>> o, p = fg.optim.set_to_zero(), np.array([1.0, -2.0])
+        >>> o.update(p, o.init(p), p)[0]
         array([0., 0.])
     """
     return stateless(lambda updates, params: tree_map(fnp.zeros_like, updates))
