@@ -128,6 +128,8 @@ def _written_axis(
         return None
     if rows_of(group):
         return None  # several rows are one, of whole vectors
+    if space[axis] * sum(x.space == space for x in group.nodes) > machine.KERNEL_NODES:
+        return None
     is_small = is_inner and max(space) <= machine.SHORT_AXIS
     if is_small and _is_read_whole(group, axis, readers):
         return None
