@@ -324,6 +324,15 @@ class SplitProgram:
     n_outputs: int
     is_compiled: bool
 
+    @property
+    def linearized(self) -> programs.LinearizedProgram:
+        """The same as a split whose tangent program computes residuals of others."""
+        kept = [("in", i) for i in self.inputs]
+        kept += [("out", self.n_outputs + i) for i in range(len(self.saved))]
+        return programs.LinearizedProgram(
+            self.forward, self.tangent, tuple(kept), self.is_active_out, self.n_outputs
+        )
+
 
 def effect_of(call: Checkpoint, is_active: Mask) -> str | None:
     """Why a checkpoint computes nothing again, or ``None`` if it does."""

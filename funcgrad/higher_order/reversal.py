@@ -11,7 +11,6 @@ any other one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -22,6 +21,8 @@ from funcgrad.base.pytree import tree_flatten, tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.program import Program, evaluate
 from funcgrad.errors import NonFiniteError
+from funcgrad.higher_order.budget import WorthSaving
+from funcgrad.higher_order.checkpoint import split_program
 from funcgrad.higher_order.hoisting import hoisted
 from funcgrad.higher_order.jit import scatter
 from funcgrad.higher_order.progress import backward
@@ -41,6 +42,12 @@ Values = list[Any]
 MEMORY = 1 << 22
 """Bytes of residuals, and of states, that a pull keeps if `LEAST_ROWS` and `LEAST_STATES` do not
 need more."""
+
+LARGE = 1 << 12
+"""Bytes of residuals of a step from which on fewer are looked for, of which others are computed."""
+
+DEAR = 0.5
+"""Operations for each byte of a result from which on that is kept in any case."""
 
 LEAST_ROWS, MOST_ROWS = 8, 1 << 20
 """Steps of a segment."""
@@ -143,10 +150,17 @@ class _Pull:
         _, self.const_active, self.carry_active = loop.split(active)
         mask = (*self.const_active, *self.carry_active)
         step = Scan(loop.body, loop.n_body, len(self.carry_active), 1, False)
-        self.residuals = Residuals(step, mask, linearize_program(loop.body, mask))
         avals = [a.strong() for a in loop.body.in_avals]
         self.const_avals, self.state_avals = avals[: loop.n_body], avals[loop.n_body :]
-        self.row_avals = self.residuals.forward.out_avals[len(self.carry_active) :]
+        k = len(self.state_avals)
+        self.residuals = Residuals(step, mask, linearize_program(loop.body, mask))
+        self.row_avals = self.residuals.forward.out_avals[k:]
+        if _bytes_of(self.row_avals) > LARGE:
+            few = Residuals(
+                step, mask, split_program(loop.body, mask, WorthSaving(DEAR)).linearized
+            )
+            if 2 * _bytes_of(few.forward.out_avals[k:]) <= _bytes_of(self.row_avals):
+                self.residuals, self.row_avals = few, few.forward.out_avals[k:]
         most = MOST_ROWS if loop.progress is None else SHOWN_ROWS
         self.n_rows = loop.checkpoint_every or _room(self.row_avals, LEAST_ROWS, most)
         self.n_states = loop.max_checkpoints or _room(self.state_avals, LEAST_STATES, MOST_STATES)
@@ -331,8 +345,11 @@ class _Pull:
 
 def _room(avals: Sequence[ShapedArray], least: int, most: int) -> int:
     """How often such values are kept."""
-    nbytes = sum(math.prod(a.shape) * a.dtype.itemsize for a in avals)
-    return min(max(MEMORY // max(nbytes, 1), least), most)
+    return min(max(MEMORY // max(_bytes_of(avals), 1), least), most)
+
+
+def _bytes_of(avals: Sequence[ShapedArray]) -> int:
+    return sum(a.nbytes for a in avals)
 
 
 def _unset(count: int, aval: ShapedArray, number: int) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
+from funcgrad.higher_order.reversal import _Pull
 from tests.higher_order import plain as plain_flow
 from tests.higher_order.agreement import check
 
@@ -375,6 +376,30 @@ def test_the_backward_pass_copies_none_of_its_records() -> None:
     plan = compiled.as_text().partition("\nplan\n")[2].partition("# kernel 0")[0]
     ranges = [int(count) for count in re.findall(r"kernel \d+: (\d+) iterations", plan)]
     assert max(ranges) <= 400 * 400
+
+
+@pytest.mark.parametrize("size", [700, 3])
+def test_cheap_residuals_of_large_arrays_are_computed_again(size: int) -> None:
+    """A step records its state and what is dear; of small arrays, everything."""
+
+    def loop(start: Any, n: Any) -> Any:
+        def step(c: Any) -> Any:
+            i, x, y = c
+            slope = (x * y + 1) * (x - y)
+            dear = np.sin(x * 0.3)
+            return i + 1, x + 0.1 * slope * dear, y * 0.9 + 0.1 * x * slope
+
+        return fg.lax.while_loop(lambda c: c[0] < n, step, (0, start, start[::-1]))[1:]
+
+    x = np.linspace(-1, 1, size)
+    (equation,) = (e for e in fg.make_jaxpr(loop)(x, 5).eqns if e.primitive.name == "while")
+    pull = _Pull(equation.primitive, tuple(v.aval.dtype.kind == "f" for v in equation.inputs))
+    n_arrays = sum(a.shape == (size,) for a in pull.row_avals)
+    assert n_arrays == 4 if size == 700 else n_arrays > 4
+    found = fg.jit(fg.grad(lambda x, n: sum(map(np.sum, loop(x, n)))))(x, 5)
+    direction = np.cos(np.arange(size))
+    low, high = (sum(map(np.sum, loop(x + h * direction, 5))) for h in (-1e-6, 1e-6))
+    np.testing.assert_allclose(found @ direction, (high - low) / 2e-6, rtol=1e-6)
 
 
 @pytest.mark.parametrize("wrap", [fg.jit, lambda f: f], ids=["jit", "eager"])

@@ -59,6 +59,7 @@ from funcgrad.passes.advance import advance, messages
 from funcgrad.passes.cse import cse
 from funcgrad.passes.dce import dce
 from funcgrad.passes.inline import inline
+from funcgrad.passes.padding import add_padded
 
 Operands = list[Operand]
 Results = Iterable[Operand]
@@ -73,7 +74,9 @@ def build(program: Program) -> Graph:
 
 def simplified(program: Program) -> Program:
     """A program without calls, repetitions and dead code."""
-    found: Program = program.memo("simplified", lambda: dce(cse(advance(inline(program)))))
+    found: Program = program.memo(
+        "simplified", lambda: dce(add_padded(cse(advance(inline(program)))))
+    )
     return found
 
 
