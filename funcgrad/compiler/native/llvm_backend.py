@@ -266,11 +266,20 @@ class Emission:
             return 0.0
 
 
+class _Trial:
+    """Both kinds of code generators, tried on a module of nothing."""
+
+    @staticmethod
+    def object_file(assembly: str, _: Effort) -> bytes:
+        """What the latter makes."""
+        _object_file(assembly, Effort.VECTORS)
+        return _object_file(assembly, Effort.BRIEF)
+
+
 @cache
 def prepare() -> None:
-    """Read the library, and try both kinds of code generators, in threads that nobody waits for."""
-    for effort in (Effort.VECTORS, Effort.BRIEF):
-        Emission("define void @f() {\n  ret void\n}\n", effort)
+    """Read the library, and try the code generators, in a thread that nobody waits for."""
+    Emission("define void @f() {\n  ret void\n}\n", way=_Trial)
 
 
 _RUNNING: set[Emission] = set()

@@ -101,8 +101,8 @@ def compile_kernels(
 
     Args:
         functions: The kernels.
-        codes: What else the program is going to ask for by `code_address`. It comes first: LLVM
-            is busy with it while kernels are translated.
+        codes: What else the program is going to ask for by `code_address`. What is brief comes
+            last: LLVM is busy with the others while that is translated.
     Returns: For the text of every kernel the address of ``int64 kernel(int64* slots, int64*
         args)``, valid until the process ends.
     Raises: CompilerError: A kernel does not compile.
@@ -110,11 +110,12 @@ def compile_kernels(
     missing = [function for function in functions if function.text not in _ADDRESSES]
     for _ in range(len(functions) - len(missing)):
         _count("memory_hits")
-    builds = [_build_of(code) for code in codes if code.name not in _ADDRESSES]
     # The longest first, so that none is left to be compiled alone when the others are there.
     missing.sort(key=lambda function: len(function.text), reverse=True)
-    if missing:
-        builds += map(_build_of, missing)
+    named = [code for code in codes if code.name not in _ADDRESSES]
+    named.sort(key=lambda code: code.is_brief)
+    n_long = sum(not code.is_brief for code in named)
+    builds = [*map(_build_of, [*named[:n_long], *missing, *named[n_long:]])]
     if builds:
         _build(builds)
     return {function.text: _ADDRESSES[function.text] for function in functions}
