@@ -290,8 +290,8 @@ def _build(builds: Sequence[_Build]) -> None:
             build.finish()
 
 
-# More than there are processors, because one of them is also busy with the next translation.
-_N_AT_ONCE = 2 * (os.cpu_count() or 1)
+# More than there are processors: the first takes longest, and translation is not to wait for it.
+_N_AT_ONCE = 4 * (os.cpu_count() or 1)
 
 
 class _Build:
