@@ -175,6 +175,7 @@ class _Compiling:
             for patch in (
                 mock.patch.object(platform, "machine", return_value="aarch64"),
                 mock.patch.object(kernel_store, "_environment", return_value=facts),
+                mock.patch.object(kernel_store, "_machine", return_value=facts),
                 mock.patch.object(kernel_store, "_ADDRESSES", {}),
                 mock.patch.object(kernel_store, "_disk", return_value=None),
                 mock.patch.object(kernel_store, "link", self._link),

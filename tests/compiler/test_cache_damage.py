@@ -305,6 +305,7 @@ def test_facts_are_asked_for_once(folder: Path, monkeypatch: pytest.MonkeyPatch)
     def find() -> dict[str, object]:
         """As a process does it once."""
         kernel_store._noted.cache_clear()
+        kernel_store._machine.cache_clear()
         return kernel_store._environment.__wrapped__()
 
     first = find()

@@ -266,20 +266,10 @@ class Emission:
             return 0.0
 
 
-class _Trial:
-    """Both kinds of code generators, tried on a module of nothing."""
-
-    @staticmethod
-    def object_file(assembly: str, _: Effort) -> bytes:
-        """What the latter makes."""
-        _object_file(assembly, Effort.VECTORS)
-        return _object_file(assembly, Effort.BRIEF)
-
-
 @cache
 def prepare() -> None:
-    """Read the library, and try the code generators, in a thread that nobody waits for."""
-    Emission("define void @f() {\n  ret void\n}\n", way=_Trial)
+    """Read the library, and try a code generator, in a thread that nobody waits for."""
+    Emission("define void @f() {\n  ret void\n}\n", Effort.VECTORS)
 
 
 _RUNNING: set[Emission] = set()

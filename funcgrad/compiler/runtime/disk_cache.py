@@ -118,7 +118,7 @@ class DiskCache:
     def __init__(self, folder: Path, limit: int = DEFAULT_SIZE) -> None:
         self.folder = _made_private(folder)
         self.is_read_only = not os.access(self.folder, os.W_OK)
-        if self.is_read_only and next(self._files(), None) is None:
+        if self.is_read_only and self.is_empty:
             raise CacheError(
                 f"the folder of compiled kernels {str(folder)!r} is not writable, and there are no "
                 f"kernels in it. {_ADVICE}"
@@ -128,6 +128,11 @@ class DiskCache:
         self._size = 0  # what is known of it
         self._added = 0  # since it was added up
         self._warned = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is kept in it."""
+        return next(self._files(), None) is None
 
     def read(self, key: str, facts: dict[str, Any]) -> bytes | None:
         """The object file of ``key`` if it is there, whole, and made for the same ``facts``."""

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.digests import digest
-from funcgrad.base.forking import Lock, in_children
+from funcgrad.base.forking import Lock, cached_property, in_children
 from funcgrad.base.imports import load
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS, OWN_WORD
@@ -203,7 +203,7 @@ def machine_facts() -> dict[str, str]:
 @cache
 def tile_shape(dtype: Any) -> tiles.Shape:
     """The inner loop of the products of matrices of ``dtype`` (f32, f64, c64 or c128)."""
-    return tiles.inner_shape(np.zeros((), dtype).real.itemsize, _environment()["features"])
+    return tiles.inner_shape(np.zeros((), dtype).real.itemsize, _machine()["features"])
 
 
 def parallel_address() -> int:
@@ -330,9 +330,8 @@ class _Build:
         start = time.perf_counter()
         self.disk = _disk()
         self.code: bytes | None = None
-        if self.disk is not None:
-            self.facts = {**_environment(), "source": self.digest, "symbol": self.symbol}
-            self.key = digest(repr(self.facts).encode())
+        # Into a new folder, keys are looked for when LLVM is at work on what is to be kept.
+        if self.disk is not None and (_noted() is not None or not self.disk.is_empty):
             damaged = self.disk.damaged
             self.code = self.disk.read(self.key, self.facts)
             _STATS.damaged += self.disk.damaged - damaged
@@ -343,10 +342,22 @@ class _Build:
                 self.emission = self._emission()
         self.seconds += time.perf_counter() - start
 
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Dependencies of its object file."""
+        return {**_environment(), "source": self.digest, "symbol": self.symbol}
+
+    @cached_property
+    def key(self) -> str:
+        """Name of its files on disk."""
+        return digest(repr(self.facts).encode())
+
     def object_file(self) -> bytes:
         """Wait for the object file, and keep it."""
         if self.code is None:
             with self._reported():
+                if self.disk is not None:
+                    _ = self.key  # while LLVM is at work
                 self.code = self.emission.result()
                 self.seconds += self.emission.seconds
             _count("compiled", self.is_kernel)
@@ -460,19 +471,27 @@ _installation = cache(installation)
 
 
 @cache
+def _machine() -> dict[str, Any]:
+    """The facts of the machine."""
+    known = _noted()
+    if known is not None:
+        return known
+    _native()
+    _frontend()  # while LLVM's library is read
+    return machine_facts()
+
+
+@cache
 def _environment() -> dict[str, Any]:
     """Dependencies of the object code of a given source besides the source."""
     known = _noted()
     if known is not None:
         return known
-    if not _is_by_numba():
-        _native().prepare()  # while sources are read
-        _frontend()
     facts = {
         "abi": ABI,
         "python": sys.implementation.cache_tag,
         "translator": sources_digest(*SOURCES),
-        **machine_facts(),
+        **_machine(),
     }
     disk, key = _disk(), _installation()
     if disk is not None and key is not None:
@@ -571,7 +590,10 @@ def _numba_path() -> Any:
 @cache
 def _native() -> Any:
     """Load LLVM: the only place that does in a process that compiles nothing."""
-    return _whole(load("funcgrad.compiler.native.llvm_backend"))
+    native = _whole(load("funcgrad.compiler.native.llvm_backend"))
+    if not _is_by_numba():
+        native.prepare()
+    return native
 
 
 @cache
