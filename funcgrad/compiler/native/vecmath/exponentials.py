@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from funcgrad.compiler.native.vecmath.arithmetic import (
@@ -41,15 +42,29 @@ def _reduced(x: Any) -> tuple[Any, Any]:
     return k, n.fma(-low, n.fma(-high, x))
 
 
+def _of_range(formula: Callable[[Any], Any], x: Any, low: float, high: float) -> Any:
+    """A formula of numbers up to ``high``; 0 below ``low``, where underflow would take long."""
+    vanishes = x < low
+    x = vanishes.select(x.constant(0.0), (x > high).select(x.constant(high), x))
+    return vanishes.select(0.0, formula(x))
+
+
 def exp(x: Any) -> Any:
-    k, r = _reduced(clamped(x, *_EXP_RANGE[x.width]))
+    return _of_range(_exp, x, *_EXP_RANGE[x.width])
+
+
+def _exp(x: Any) -> Any:
+    k, r = _reduced(x)
     return scaled((r * r).fma(polynomial(r, _EXP[x.width]), r) + 1, k)
 
 
 def exp2(x: Any) -> Any:
     high = {32: 129.0, 64: 1025.0}[x.width]
     low = {32: -151.0, 64: -1076.0}[x.width]
-    x = clamped(x, low, high)
+    return _of_range(_exp2, x, low, high)
+
+
+def _exp2(x: Any) -> Any:
     n, k = nearest(x, 1.0)
     r = (x - n) * math.log(2.0)
     return scaled((r * r).fma(polynomial(r, _EXP[x.width]), r) + 1, k)
