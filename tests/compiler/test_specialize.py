@@ -102,6 +102,20 @@ def test_arrays_of_short_axes_in_loops_have_few_parts() -> None:
     )
 
 
+@pytest.mark.parametrize("length", [3, 8])
+def test_short_rows_of_long_ones_stay_rows(length: int) -> None:
+    """A batch is normalised along rows of all its features, however few the last axis has."""
+
+    def loss(x: Any) -> Any:
+        apart = x - np.mean(x, axis=0, keepdims=True)
+        return np.sum(np.exp(apart / np.sqrt(np.std(x, axis=0, keepdims=True) + 0.1)))
+
+    x = RNG.normal(size=(6, 12, 10, length))
+    gradient = fg.jit(fg.grad(loss))
+    assert "apart(" not in gradient.lower(x).as_text().partition("\nplan\n")[2]
+    np.testing.assert_allclose(gradient(x), fg.grad(loss)(x), rtol=1e-9, atol=1e-12)
+
+
 def columns(x: Any) -> Any:
     return np.sum(np.sin(x[:, 0]) * x[:, 3] + x[:, 7] * x[:, 8] * x[:, 0] + x[:, 1] ** 2)
 

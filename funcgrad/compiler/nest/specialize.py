@@ -134,6 +134,8 @@ def _written_axis(
     if is_small and _is_read_whole(group, axis, readers):
         return None
     is_short_sum = is_small and _is_folded(group, axis)
+    if not is_short_sum and _is_one_with_next(group, axis):
+        return None
     is_worth_it = is_short_sum or (len(space) > 1 and _is_worth_it(group, axis, is_inner, readers))
     return axis if is_worth_it else None
 
@@ -178,6 +180,20 @@ def _is_read_whole(group: Group, axis: int, readers: Mapping[Value, Sequence[Nod
 
 def _is_folded(group: Group, axis: int) -> bool:
     return any(isinstance(node, Fold) and axis in node.form.axes for node in group.nodes)
+
+
+def _is_one_with_next(group: Group, axis: int) -> bool:
+    """Whether an axis and the next one are one long axis for all nodes, which fold neither.
+
+    Arrays that are put together of such parts have been divided along it.
+    """
+    full = [node for node in group.nodes if node.space == group.space]
+    if not axis or any(isinstance(x, Fold) and {axis, axis - 1} & {*x.form.axes} for x in full):
+        return False
+    views = [x for node in full for x in node.operands if isinstance(x, View)]
+    if any(isinstance(x.value.maker, Copies) for x in views):
+        return False
+    return all(x.strides[axis - 1] == x.shape[axis] * x.strides[axis] for x in views)
 
 
 def _is_worth_it(
