@@ -384,6 +384,7 @@ def _peeled(graph: Any, keys: list[int], change: int) -> list[int]:
         change: What becomes of the key when a neighbour goes: -1 (the least key is next: of the
             fewest that are left) or 1 (the greatest one: of the most that are gone).
     """
+    graph.sort_indices()  # of equal keys the same vertex is next, however the graph was formed
     starts, neighbours = graph.indptr.tolist(), graph.indices.tolist()
     buckets: list[list[int]] = [[] for _ in range(max(keys, default=0) + len(keys) + 1)]
     for v in reversed(range(len(keys))):
