@@ -232,6 +232,7 @@ _ABRIDGED = re.compile(r"\n *(?:(?:Args|Returns|Raises|Example): \S|Example:\n *
 _SHORT = re.compile(r"\n{1,2}( *)(Args|Returns|Raises|Example): (?=\S)(.*(?:\n\1 {4}.*)*)")
 _BARE = re.compile(r"(\n *Example:\n)( *)(?=>>> )")
 _COMMAND = re.compile(r"(?:>>>|\.\.\.) (.*)")
+_NUMBER = re.compile(r"-?(?:inf|nan|\d[\d.e+-]*j?)")
 _ARROW = re.compile(r"( |\n *)-> ")
 _SECTION = re.compile(r"\n\n( *)(Returns|Raises|Example):\n")
 _ARGUMENTS = re.compile(r"\n\n( *)Args:((?:\n\1 +.*)+)")
@@ -258,3 +259,10 @@ def _imports(source: str) -> str:
 def call_of(path: str, shows: str) -> str:
     """The example of a function from its arguments: of ``"0.0 -> 1.0"``, ``"path(0.0) -> 1.0"``."""
     return f"{path}({shows.replace(' -> ', ') -> ', 1)}" if shows else ""
+
+
+def with_dtype(shows: str) -> str:
+    """An example whose result is a number of NumPy's: ``"0.5 -> np.float64(1.0)"`` of ``1.0``."""
+    given, _, shown = shows.partition(" -> ")
+    kind = "complex128" if shown.endswith("j") else "float64"
+    return f"{given} -> np.{kind}({shown})" if _NUMBER.fullmatch(shown) else shows

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from funcgrad.base.signatures import call_of, docstring
+from funcgrad.base.signatures import call_of, docstring, with_dtype
 from funcgrad.numpy.elementwise import of_scipy
 from funcgrad.primitives.special_tables import primitive_of
 
@@ -68,16 +68,17 @@ FAMILIES: dict[tuple[str, ...], dict[str, str]] = {
 """Other meanings in functions whose names begin so."""
 
 
-def ufunc(name: str, summary: str, arguments: str = "", of: str = "", *, shows: str) -> Function:
+def ufunc(name: str, summary: str, shows: str, arguments: str = "", of: str = "") -> Function:
     """The public function of a ufunc of `scipy.special`.
 
     Args:
         name: The name of the function.
         summary: What it computes.
+        shows: Arguments of the example, and what Python shows, without the dtype of a number:
+            ``"0.5 -> 0.25"`` for ``np.float64(0.25)``.
         arguments: Names of the arguments, separated by blanks; by default those of the primitive,
             or ``x``.
         of: The name of the ufunc where it is another one.
-        shows: Arguments of the example, and what Python shows: ``"0.5 -> np.float64(0.25)"``.
     """
     primitive: Any = primitive_of(of or name)
     names = tuple(arguments.split()) or getattr(primitive, "arguments", ("x",))
@@ -104,7 +105,7 @@ def ufunc(name: str, summary: str, arguments: str = "", of: str = "", *, shows: 
     function.__doc__ = docstring(
         summary,
         meanings,
-        call_of(f"fg.scipy.special.{name}", shows),
+        call_of(f"fg.scipy.special.{name}", with_dtype(shows)),
         f"Elementwise, as `scipy.special.{name}`; arguments are arrays or numbers, and broadcast.",
         f"``({', '.join(results)})``." if results else "The values, floating or complex.",
         {"DtypeError": "If an argument is not of numbers.", **(broadcast if names[1:] else {})},
