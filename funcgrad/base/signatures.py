@@ -233,6 +233,7 @@ _SHORT = re.compile(r"\n{1,2}( *)(Args|Returns|Raises|Example): (?=\S)(.*(?:\n\1
 _BARE = re.compile(r"(\n *Example:\n)( *)(?=>>> )")
 _COMMAND = re.compile(r"(?:>>>|\.\.\.) (.*)")
 _NUMBER = re.compile(r"-?(?:inf|nan|\d[\d.e+-]*j?)")
+_NUMBERS = re.compile(rf"{_NUMBER.pattern}|\({_NUMBER.pattern}(?:,\s{_NUMBER.pattern})+\)")
 _ARROW = re.compile(r"( |\n *)-> ")
 _SECTION = re.compile(r"\n\n( *)(Returns|Raises|Example):\n")
 _ARGUMENTS = re.compile(r"\n\n( *)Args:((?:\n\1 +.*)+)")
@@ -262,7 +263,12 @@ def call_of(path: str, shows: str) -> str:
 
 
 def with_dtype(shows: str) -> str:
-    """An example whose result is a number of NumPy's: ``"0.5 -> np.float64(1.0)"`` of ``1.0``."""
-    given, _, shown = shows.partition(" -> ")
-    kind = "complex128" if shown.endswith("j") else "float64"
-    return f"{given} -> np.{kind}({shown})" if _NUMBER.fullmatch(shown) else shows
+    """An example with the dtypes of the numbers it shows: ``np.float64(1.0)`` for ``1.0``."""
+    given, arrow, shown = shows.partition(" -> ")
+    if not _NUMBERS.fullmatch(shown):
+        return shows
+
+    def typed(found: re.Match[str]) -> str:
+        return f"np.{'complex128' if found[0].endswith('j') else 'float64'}({found[0]})"
+
+    return given + arrow + _NUMBER.sub(typed, shown)

@@ -8,10 +8,10 @@ freedom, scales, noncentralities. Counts have none.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from funcgrad.core.primitive import Value
 from funcgrad.primitives.elementwise import (
-    Derivative,
     bitwise_and,
     equal,
     exp,
@@ -39,48 +39,50 @@ from funcgrad.primitives.special_rows import Counted, Special, table
 
 _SQRT_2PI = math.sqrt(2 * math.pi)
 
-
-# The beta distribution. Inverses follow from ``F(a, b, x) = p``.
-def _over_density(slope: Derivative) -> Derivative:
-    """The derivative of the inverse in ``x``, of that of the function in a parameter."""
-    return lambda a, b, p, x: -slope(a, b, x) / beta_density(a, b, x)
+Slope = Callable[..., Value]
 
 
-betaincc = Special(
-    "betaincc",
-    "a b x",
-    lambda a, b, x, y: -betainc_da.bind(a, b, x),
-    lambda a, b, x, y: -betainc_db.bind(a, b, x),
-    lambda a, b, x, y: -beta_density(a, b, x),
-)
-betaincinv = Special(
-    "betaincinv",
-    "a b y",
-    _over_density(betainc_da.bind),
-    _over_density(betainc_db.bind),
-    lambda a, b, y, x: 1 / beta_density(a, b, x),
-)
-betainccinv = Special(
-    "betainccinv",
-    "a b y",
-    _over_density(betainc_da.bind),
-    _over_density(betainc_db.bind),
-    lambda a, b, y, x: -1 / beta_density(a, b, x),
-)
-btdtria = Special(
-    "btdtria",
-    "p b x",
-    lambda p, b, x, a: 1 / betainc_da.bind(a, b, x),
-    lambda p, b, x, a: -betainc_db.bind(a, b, x) / betainc_da.bind(a, b, x),
-    lambda p, b, x, a: -beta_density(a, b, x) / betainc_da.bind(a, b, x),
-)
-btdtrib = Special(
-    "btdtrib",
-    "a p x",
-    lambda a, p, x, b: -betainc_da.bind(a, b, x) / betainc_db.bind(a, b, x),
-    lambda a, p, x, b: 1 / betainc_db.bind(a, b, x),
-    lambda a, p, x, b: -beta_density(a, b, x) / betainc_db.bind(a, b, x),
-)
+def _of(*slopes: Slope | None, sign: int = 1) -> list[Slope | None]:
+    """Derivatives of a function from those that need its arguments alone; -1 for its complement."""
+
+    def derivative(slope: Slope | None) -> Slope | None:
+        if slope is None:
+            return None
+        return (lambda *args: slope(*args[:-1])) if sign > 0 else (lambda *args: -slope(*args[:-1]))
+
+    return [derivative(slope) for slope in slopes]
+
+
+def _solved(place: int, *slopes: Slope | None, sign: int = 1) -> list[Slope | None]:
+    """Derivatives of an inverse, by the implicit function theorem.
+
+    Args:
+        place: The argument for which ``F(...) = p`` is solved, and in whose place ``p`` stands.
+        *slopes: Derivatives of ``F``, from its arguments.
+        sign: -1 if ``p`` is the value of the complement of ``F``.
+    """
+    own = slopes[place]
+
+    def derivative(other: Slope | None, is_own: bool) -> Slope | None:
+        if own is None or other is None:
+            return None
+
+        def slope(*args: Value) -> Value:
+            at = (*args[:place], args[-1], *args[place + 1 : -1])
+            return sign / own(*at) if is_own else -other(*at) / own(*at)
+
+        return slope
+
+    return [derivative(other, i == place) for i, other in enumerate(slopes)]
+
+
+# The beta distribution.
+_BETA = betainc_da.bind, betainc_db.bind, beta_density
+betaincc = Special("betaincc", "a b x", *_of(*_BETA, sign=-1))
+betaincinv = Special("betaincinv", "a b y", *_solved(2, *_BETA))
+betainccinv = Special("betainccinv", "a b y", *_solved(2, *_BETA, sign=-1))
+btdtria = Special("btdtria", "p b x", *_solved(0, *_BETA))
+btdtrib = Special("btdtrib", "a p x", *_solved(1, *_BETA))
 
 
 # Student's t distribution, central and noncentral.
@@ -103,19 +105,9 @@ def _t_ddf(df: Value, t: Value) -> Value:
     return select.bind(is_middle, zero_of(change), -0.5 * sign.bind(t) * change)
 
 
-stdtr = Special("stdtr", "df t", lambda df, t, y: _t_ddf(df, t), lambda df, t, y: _t_density(df, t))
-stdtrit = Special(
-    "stdtrit",
-    "df p",
-    lambda df, p, t: -_t_ddf(df, t) / _t_density(df, t),
-    lambda df, p, t: 1 / _t_density(df, t),
-)
-stdtridf = Special(
-    "stdtridf",
-    "p t",
-    lambda p, t, df: 1 / _t_ddf(df, t),
-    lambda p, t, df: -_t_density(df, t) / _t_ddf(df, t),
-)
+stdtr = Special("stdtr", "df t", *_of(_t_ddf, _t_density))
+stdtrit = Special("stdtrit", "df p", *_solved(1, _t_ddf, _t_density))
+stdtridf = Special("stdtridf", "p t", *_solved(0, _t_ddf, _t_density))
 
 
 def _nct_slope(x: Value, df: Value, nc: Value, y: Value) -> Value:
@@ -145,57 +137,21 @@ def _chi_dv(v: Value, x: Value) -> Value:
     return 0.5 * gammainc_da.bind(v / 2, x / 2)
 
 
-chdtr = Special("chdtr", "v x", lambda v, x, y: _chi_dv(v, x), lambda v, x, y: _chi_density(v, x))
-chdtrc = Special(
-    "chdtrc", "v x", lambda v, x, y: -_chi_dv(v, x), lambda v, x, y: -_chi_density(v, x)
+chdtr = Special("chdtr", "v x", *_of(_chi_dv, _chi_density))
+chdtrc = Special("chdtrc", "v x", *_of(_chi_dv, _chi_density, sign=-1))
+chdtri = Special("chdtri", "v p", *_solved(1, _chi_dv, _chi_density, sign=-1))
+chdtriv = Special("chdtriv", "p x", *_solved(0, _chi_dv, _chi_density))
+_GAMMA: tuple[Slope, ...] = (
+    lambda a, b, x: x * gamma_density(b, a * x),
+    lambda a, b, x: gammainc_da.bind(b, a * x),
+    lambda a, b, x: a * gamma_density(b, a * x),
 )
-chdtri = Special(
-    "chdtri",
-    "v p",
-    lambda v, p, x: -_chi_dv(v, x) / _chi_density(v, x),
-    lambda v, p, x: -1 / _chi_density(v, x),
-)
-chdtriv = Special(
-    "chdtriv",
-    "p x",
-    lambda p, x, v: 1 / _chi_dv(v, x),
-    lambda p, x, v: -_chi_density(v, x) / _chi_dv(v, x),
-)
-gdtr = Special(
-    "gdtr",
-    "a b x",
-    lambda a, b, x, y: x * gamma_density(b, a * x),
-    lambda a, b, x, y: gammainc_da.bind(b, a * x),
-    lambda a, b, x, y: a * gamma_density(b, a * x),
-)
-gdtrc = Special(
-    "gdtrc",
-    "a b x",
-    lambda a, b, x, y: -x * gamma_density(b, a * x),
-    lambda a, b, x, y: -gammainc_da.bind(b, a * x),
-    lambda a, b, x, y: -a * gamma_density(b, a * x),
-)
-gdtria = Special(
-    "gdtria",
-    "p b x",
-    lambda p, b, x, a: 1 / (x * gamma_density(b, a * x)),
-    lambda p, b, x, a: -gammainc_da.bind(b, a * x) / (x * gamma_density(b, a * x)),
-    lambda p, b, x, a: -a / x,
-)
-gdtrib = Special(
-    "gdtrib",
-    "a p x",
-    lambda a, p, x, b: -x * gamma_density(b, a * x) / gammainc_da.bind(b, a * x),
-    lambda a, p, x, b: 1 / gammainc_da.bind(b, a * x),
-    lambda a, p, x, b: -a * gamma_density(b, a * x) / gammainc_da.bind(b, a * x),
-)
-gdtrix = Special(
-    "gdtrix",
-    "a b p",
-    lambda a, b, p, x: -x / a,
-    lambda a, b, p, x: -gammainc_da.bind(b, a * x) / (a * gamma_density(b, a * x)),
-    lambda a, b, p, x: 1 / (a * gamma_density(b, a * x)),
-)
+gdtr = Special("gdtr", "a b x", *_of(*_GAMMA))
+gdtrc = Special("gdtrc", "a b x", *_of(*_GAMMA, sign=-1))
+# Only the product of ``a`` and ``x`` counts, also where the density vanishes.
+gdtria = Special("gdtria", "p b x", *_solved(0, *_GAMMA)[:2], lambda p, b, x, a: -a / x)
+gdtrib = Special("gdtrib", "a p x", *_solved(1, *_GAMMA))
+gdtrix = Special("gdtrix", "a b p", lambda a, b, p, x: -x / a, *_solved(2, *_GAMMA)[1:])
 
 
 def _poisson_mass(k: Value, m: Value) -> Value:
@@ -223,27 +179,14 @@ ncx2_pdf: Special = Special(
     lambda x, df, nc, y: 0.5 * (ncx2_pdf.bind(x, df + 2, nc) - y),
     ufunc="_ncx2_pdf",
 )
-chndtr = Special(
-    "chndtr",
-    "x df nc",
-    lambda x, df, nc, y: ncx2_pdf.bind(x, df, nc),
+_NCX2: tuple[Slope | None, ...] = (
+    ncx2_pdf.bind,
     None,
-    lambda x, df, nc, y: -ncx2_pdf.bind(x, df + 2, nc),
+    lambda x, df, nc: -ncx2_pdf.bind(x, df + 2, nc),
 )
-chndtrix = Special(
-    "chndtrix",
-    "p df nc",
-    lambda p, df, nc, x: 1 / ncx2_pdf.bind(x, df, nc),
-    None,
-    lambda p, df, nc, x: ncx2_pdf.bind(x, df + 2, nc) / ncx2_pdf.bind(x, df, nc),
-)
-chndtrinc = Special(
-    "chndtrinc",
-    "x df p",
-    lambda x, df, p, nc: ncx2_pdf.bind(x, df, nc) / ncx2_pdf.bind(x, df + 2, nc),
-    None,
-    lambda x, df, p, nc: -1 / ncx2_pdf.bind(x, df + 2, nc),
-)
+chndtr = Special("chndtr", "x df nc", *_of(*_NCX2))
+chndtrix = Special("chndtrix", "p df nc", *_solved(0, *_NCX2))
+chndtrinc = Special("chndtrinc", "x df p", *_solved(2, *_NCX2))
 chndtridf = Special("chndtridf", "x p nc", None, None, None)
 
 
@@ -270,34 +213,11 @@ def _f_dd(n: Value, d: Value, x: Value) -> Value:
     return 0.5 * betainc_db.bind(n / 2, d / 2, w) - moved
 
 
-fdtr = Special(
-    "fdtr",
-    "dfn dfd x",
-    lambda n, d, x, y: _f_dn(n, d, x),
-    lambda n, d, x, y: _f_dd(n, d, x),
-    lambda n, d, x, y: _f_density(n, d, x),
-)
-fdtrc = Special(
-    "fdtrc",
-    "dfn dfd x",
-    lambda n, d, x, y: -_f_dn(n, d, x),
-    lambda n, d, x, y: -_f_dd(n, d, x),
-    lambda n, d, x, y: -_f_density(n, d, x),
-)
-fdtri = Special(
-    "fdtri",
-    "dfn dfd p",
-    lambda n, d, p, x: -_f_dn(n, d, x) / _f_density(n, d, x),
-    lambda n, d, p, x: -_f_dd(n, d, x) / _f_density(n, d, x),
-    lambda n, d, p, x: 1 / _f_density(n, d, x),
-)
-fdtridfd = Special(
-    "fdtridfd",
-    "dfn p x",
-    lambda n, p, x, d: -_f_dn(n, d, x) / _f_dd(n, d, x),
-    lambda n, p, x, d: 1 / _f_dd(n, d, x),
-    lambda n, p, x, d: -_f_density(n, d, x) / _f_dd(n, d, x),
-)
+_F = _f_dn, _f_dd, _f_density
+fdtr = Special("fdtr", "dfn dfd x", *_of(*_F))
+fdtrc = Special("fdtrc", "dfn dfd x", *_of(*_F, sign=-1))
+fdtri = Special("fdtri", "dfn dfd p", *_solved(2, *_F))
+fdtridfd = Special("fdtridfd", "dfn p x", *_solved(1, *_F))
 ncf_pdf = Special("ncf_pdf", "x dfn dfd nc", None, None, None, None, ufunc="_ncf_pdf")
 
 
@@ -306,33 +226,17 @@ def _ncf_dnc(n: Value, d: Value, nc: Value, f: Value) -> Value:
     return 0.5 * (ncfdtr.bind(n + 2, d, nc, f * n / (n + 2)) - ncfdtr.bind(n, d, nc, f))
 
 
-ncfdtr: Special = Special(
-    "ncfdtr",
-    "dfn dfd nc f",
+_NCF: tuple[Slope | None, ...] = (
     None,
     None,
-    lambda n, d, nc, f, y: _ncf_dnc(n, d, nc, f),
-    lambda n, d, nc, f, y: ncf_pdf.bind(f, n, d, nc),
+    _ncf_dnc,
+    lambda n, d, nc, f: ncf_pdf.bind(f, n, d, nc),
 )
-ncfdtri = Special(
-    "ncfdtri",
-    "dfn dfd nc p",
-    None,
-    None,
-    lambda n, d, nc, p, f: -_ncf_dnc(n, d, nc, f) / ncf_pdf.bind(f, n, d, nc),
-    lambda n, d, nc, p, f: 1 / ncf_pdf.bind(f, n, d, nc),
-)
+ncfdtr: Special = Special("ncfdtr", "dfn dfd nc f", *_of(*_NCF))
+ncfdtri = Special("ncfdtri", "dfn dfd nc p", *_solved(3, *_NCF))
 ncfdtridfd = Special("ncfdtridfd", "dfn p nc f", None, None, None, None, is_double=True)
 ncfdtridfn = Special("ncfdtridfn", "p dfd nc f", None, None, None, None, is_double=True)
-ncfdtrinc = Special(
-    "ncfdtrinc",
-    "dfn dfd p f",
-    None,
-    None,
-    lambda n, d, p, f, nc: 1 / _ncf_dnc(n, d, nc, f),
-    lambda n, d, p, f, nc: -ncf_pdf.bind(f, n, d, nc) / _ncf_dnc(n, d, nc, f),
-    is_double=True,
-)
+ncfdtrinc = Special("ncfdtrinc", "dfn dfd p f", *_solved(2, *_NCF), is_double=True)
 
 
 # Binomial and negative binomial distributions.
@@ -360,20 +264,13 @@ def _negative_binomial_density(k: Value, n: Value, p: Value) -> Value:
 bdtr = Counted("bdtr", "k n p", None, None, lambda k, n, p, y: -_binomial_density(k, n, p))
 bdtrc = Counted("bdtrc", "k n p", None, None, lambda k, n, p, y: _binomial_density(k, n, p))
 bdtri = Counted("bdtri", "k n y", None, None, lambda k, n, y, p: -1 / _binomial_density(k, n, p))
-bdtrik = Special(
-    "bdtrik",
-    "y n p",
-    lambda y, n, p, k: 1 / _binomial_dk(k, n, p),
-    lambda y, n, p, k: -_binomial_dn(k, n, p) / _binomial_dk(k, n, p),
-    lambda y, n, p, k: beta_density(n - k, k + 1, 1 - p) / _binomial_dk(k, n, p),
+_BINOMIAL: tuple[Slope, ...] = (
+    _binomial_dk,
+    _binomial_dn,
+    lambda k, n, p: -beta_density(n - k, k + 1, 1 - p),
 )
-bdtrin = Special(
-    "bdtrin",
-    "k y p",
-    lambda k, y, p, n: -_binomial_dk(k, n, p) / _binomial_dn(k, n, p),
-    lambda k, y, p, n: 1 / _binomial_dn(k, n, p),
-    lambda k, y, p, n: beta_density(n - k, k + 1, 1 - p) / _binomial_dn(k, n, p),
-)
+bdtrik = Special("bdtrik", "y n p", *_solved(0, *_BINOMIAL))
+bdtrin = Special("bdtrin", "k y p", *_solved(1, *_BINOMIAL))
 nbdtr = Special(
     "nbdtr", "k n p", None, None, lambda k, n, p, y: _negative_binomial_density(k, n, p)
 )
@@ -383,20 +280,13 @@ nbdtrc = Special(
 nbdtri = Special(
     "nbdtri", "k n y", None, None, lambda k, n, y, p: 1 / _negative_binomial_density(k, n, p)
 )
-nbdtrik = Special(
-    "nbdtrik",
-    "y n p",
-    lambda y, n, p, k: 1 / betainc_db.bind(n, k + 1, p),
-    lambda y, n, p, k: -betainc_da.bind(n, k + 1, p) / betainc_db.bind(n, k + 1, p),
-    lambda y, n, p, k: -beta_density(n, k + 1, p) / betainc_db.bind(n, k + 1, p),
+_NEGATIVE_BINOMIAL: tuple[Slope, ...] = (
+    lambda k, n, p: betainc_db.bind(n, k + 1, p),
+    lambda k, n, p: betainc_da.bind(n, k + 1, p),
+    lambda k, n, p: beta_density(n, k + 1, p),
 )
-nbdtrin = Special(
-    "nbdtrin",
-    "k y p",
-    lambda k, y, p, n: -betainc_db.bind(n, k + 1, p) / betainc_da.bind(n, k + 1, p),
-    lambda k, y, p, n: 1 / betainc_da.bind(n, k + 1, p),
-    lambda k, y, p, n: -beta_density(n, k + 1, p) / betainc_da.bind(n, k + 1, p),
-)
+nbdtrik = Special("nbdtrik", "y n p", *_solved(0, *_NEGATIVE_BINOMIAL))
+nbdtrin = Special("nbdtrin", "k y p", *_solved(1, *_NEGATIVE_BINOMIAL))
 
 
 # The normal distribution.

@@ -150,19 +150,17 @@ expn = ufunc(
     "expn", "Exponential integral En of integer order ``n``.", "2, 0.5 -> 0.3266438623245532"
 )
 sici = ufunc(
-    "sici",
-    "Sine and cosine integrals.",
-    "0.5 -> (np.float64(0.49310741804306674), np.float64(-0.17778407880661287))",
+    "sici", "Sine and cosine integrals.", "0.5 -> (0.49310741804306674, -0.17778407880661287)"
 )
 shichi = ufunc(
     "shichi",
     "Hyperbolic sine and cosine integrals.",
-    "0.5 -> (np.float64(0.5069967498196671), np.float64(-0.05277684495649357))",
+    "0.5 -> (0.5069967498196671, -0.05277684495649357)",
 )
 fresnel = ufunc(
     "fresnel",
     "Fresnel's integrals of ``sin(pi t**2 / 2)`` and ``cos(pi t**2 / 2)``.",
-    "0.5 -> (np.float64(0.06473243285999929), np.float64(0.4923442258714464))",
+    "0.5 -> (0.06473243285999929, 0.4923442258714464)",
 )
 
 # Wright's functions.
