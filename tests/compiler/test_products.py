@@ -483,6 +483,21 @@ def test_nobody_spins_between_calls() -> None:
     assert idle < 10 * seconds / 4
 
 
+def test_vectors_times_multiples_of_large_matrices_store_none() -> None:
+    """Both sides of a computed matrix: sums read what it is computed from."""
+
+    def loss(a: Any, b: Any, x: Any) -> Any:
+        return np.sum(np.sin((1.5 * a + b) @ x) * 2)
+
+    rng = np.random.default_rng(0)
+    a, b, x = rng.normal(size=(300, 400)), rng.normal(size=(300, 400)), rng.normal(size=400)
+    gradient = fg.jit(fg.grad(loss, 2))
+    memory = gradient.lower(a, b, x).compile().memory_analysis()
+    assert memory.temp_size_in_bytes < a.nbytes / 4
+    expected = 2 * np.cos((1.5 * a + b) @ x) @ (1.5 * a + b)
+    np.testing.assert_allclose(gradient(a, b, x), expected, rtol=1e-11, atol=1e-11)
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs affinities")
 def test_who_waits_leaves_the_processor_to_the_one_that_works() -> None:
     # Both threads share one processor: it is of no use to spin until the other one has finished.

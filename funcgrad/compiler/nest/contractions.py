@@ -205,8 +205,8 @@ class Contractor(Letters):
 
         Memory is the limit then: sums along rows that lie in memory as they are read need no tiles,
         and share their kernel with what comes before and after. So need those of a matrix that
-        would have to be copied first. A matrix of few numbers is left to kernels that unroll its
-        product.
+        would have to be copied first, and of a large one that would have to be stored, as multiples
+        of a matrix. A matrix of few numbers is left to kernels that unroll its product.
         """
         if min(self.size(self.rows), self.size(self.columns)) > 1:
             return False
@@ -222,6 +222,9 @@ class Contractor(Letters):
             return True
         if is_overlapping(matrix) or self._is_tiny:
             return False
+        maker, nbytes = matrix.value.maker, math.prod(matrix.shape) * matrix.dtype.itemsize
+        if type(maker) is Point and not maker.is_expensive and nbytes > CACHES[1][0]:
+            return self._contiguous is not None
         best = self._best(self.form.lhs, self.operands[0], self.form.rhs, self.operands[1])
         sides = (best.summed, best.columns) if is_rhs else (best.rows, best.summed)
         return best._layout(matrix, own, *sides) is None
