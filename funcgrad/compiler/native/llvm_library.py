@@ -36,7 +36,7 @@ class Library:
             # Where ctypes keeps the interpreter's lock while a library is read, others would wait.
             open_library = ctypes.CDLL(None)["dlopen"]
             open_library.restype = ctypes.c_void_p
-            handle = open_library(os.fsencode(path), os.RTLD_NOW)
+            handle = between_forks(open_library, os.fsencode(path), os.RTLD_NOW)
         self._short = ctypes.PyDLL(path, handle=handle)
         self._long = ctypes.CDLL(path, handle=handle)
 
