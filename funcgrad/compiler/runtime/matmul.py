@@ -303,6 +303,16 @@ class Multiplication:
         ]
         return step_of(address, parts, min(n_threads, MOST_LANES), held)
 
+    def alone(self) -> tuple[Step, NamedFunction]:
+        """The step of a product by tables, and a program for it that calls nothing."""
+        step = self.step(1)
+        words = [
+            0 if name.startswith("code_") else word
+            for name, word in zip(TILE_WORDS, step.words, strict=True)
+        ]
+        within = self.inner[0], tuple(self._inner_codes)
+        return Step(0, words, step.held), Tiles.named(*self._type, True, within)
+
     def _words(self) -> dict[str, int]:
         """The words of all parts but for tables."""
         node, dtype = self.node, self.node.out.dtype

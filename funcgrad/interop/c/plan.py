@@ -210,9 +210,10 @@ class PlanWriter:
         elif isinstance(job, Multiplication) and job.node.tables is None:
             self.product(depth, job.node.out.dtype, _words_of_product(job.node))
         elif isinstance(job, Multiplication):
-            self.own(job.step(1), job.codes, job, depth)
+            self.own(*job.alone(), job, depth)
         elif isinstance(job, ForeignCall) and job.is_own:
-            self.own(job.step(self.kernels.site(job.site)), job.codes, job, depth)
+            (code,) = job.codes
+            self.own(job.step(self.kernels.site(job.site)), code, job, depth)
         else:
             assert isinstance(job, ForeignCall | PythonCall)
             lines = "".join(f"\n  at            {line}" for line in lines_of(job))
@@ -235,9 +236,8 @@ class PlanWriter:
                 found.append(word)
         return found
 
-    def own(self, step: Step, codes: Sequence[Any], job: Job, depth: int) -> None:
+    def own(self, step: Step, code: Any, job: Job, depth: int) -> None:
         """Call a program that is written down, with constants of its own."""
-        (code,) = codes
         assert isinstance(code, NamedFunction)
         name = self.kernels.name(code, lines_of(job))
         addresses = {x.ctypes.data: x for x in step.held if isinstance(x, np.ndarray)}

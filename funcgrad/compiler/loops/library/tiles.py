@@ -29,6 +29,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 from funcgrad.base.records import dataclass
@@ -433,13 +434,23 @@ class Tiles(Program):
         letter: BLAS's type.
         lanes: Real numbers in a vector.
         is_tabled: Whether distances are those of tables.
+        within: The rows, and the vectors, of inner loops that are written into it: then it calls
+            nothing, and copies nothing.
     """
 
     facts: Mapping[str, Any] = {"is_brief": True}
 
-    def __init__(self, letter: str, lanes: int, is_tabled: bool = False) -> None:
+    def __init__(
+        self,
+        letter: str,
+        lanes: int,
+        is_tabled: bool = False,
+        within: tuple[int, tuple[int, ...]] | None = None,
+    ) -> None:
         super().__init__(letter, lanes)
         self.is_tabled = is_tabled
+        self.within = within
+        self.tables: dict[str, Variable] = {}
         self.words: dict[str, Expression] = {}
 
     def run(self, code: str | Expression, *operands: Expression | int) -> None:
@@ -449,7 +460,8 @@ class Tiles(Program):
 
     def entry(self, table: str, row: Expression, k: int) -> Variable:
         """A number of a table."""
-        return self.let(read_word(self.words[f"table_{table}"], row * TILE_TABLES[table] + k))
+        at = row * TILE_TABLES[table] + k
+        return self.let(call("load", self.tables[table], at, _TABLES))
 
     def outer(self, o: Expression) -> list[Expression]:
         """The distances to an outer index in A, B and C."""
@@ -479,23 +491,49 @@ class Tiles(Program):
             lines = self.block_of_rows(own_a, k, span, panel)
             with self.repeat(s < last):
                 left = self.let(call("minimum", last - s, words["panel"]))
-                inner = self.let(call("i64", TILE_WORDS.index("vectors_0")))
-                with self.repeat(read_word(WORDS, inner) > left):
-                    self.change(inner, inner + 2)
-                vectors, code = (self.let(read_word(WORDS, inner + q)) for q in range(2))
+                vectors, code = self.chosen(left)
                 width, first = self.let(vectors * self.lanes), self.let(s * self.lanes)
                 there = self.let(words["columns"] - first)
                 source, step = self.panel_of(own_b, k, first, width, panel)
                 of_b = call("select", words["panel_code"] > 0, width, there)
                 to = c if self.is_tabled else c + first * self.size
                 ends = to, words["row_c"], of_b, there, adds, s
-                self.run(code, *span, k, *lines, source, step, *ends, *tables)
+                given = *span, k, *lines, source, step, *ends, *tables
+                if self.within is None:
+                    self.run(code, *given)
+                else:
+                    widths = self.within[1]
+                    cases = {v: partial(self.written, v, given) for v in widths}
+                    self.by_number(vectors, cases, widths[-1])
                 self.change(s, s + vectors)
+
+    def chosen(self, left: Expression) -> tuple[Variable, Variable]:
+        """How many vectors the widest inner loop has for so many at most, and its code."""
+        if self.within is not None:
+            *wide, found = map(of, self.within[1])
+            for v in reversed(wide):
+                found = call("select", left >= v, v, found)
+            return self.let(found), self.let(of(0))
+        inner = self.let(call("i64", TILE_WORDS.index("vectors_0")))
+        with self.repeat(read_word(WORDS, inner) > left):
+            self.change(inner, inner + 2)
+        return self.let(read_word(WORDS, inner)), self.let(read_word(WORDS, inner + 1))
+
+    def written(self, vectors: int, given: Sequence[Expression]) -> None:
+        """Write an inner loop where it would be called."""
+        assert self.within is not None
+        for name, value in zip(ROW_WORDS, given, strict=True):
+            self.assign(name, value)
+        rows = TileRows(self.letter, self.lanes, (self.within[0], vectors), self.is_tabled)
+        rows.body, rows._fresh = self.body, self._fresh
+        rows.write()
 
     def block_of_rows(self, a: Expression, k: Expression, span: _Span, panel: Expression) -> _Lines:
         """The places of rows of A, in the array or in a copy."""
         words, row = self.words, self.words["row_a"]
         found = [self.let(x) for x in (a, row, row, words["term_a"])]
+        if self.within is not None:
+            return found[0], found[1], found[2], found[3]
         with self.when(words["block_code"] > 0):
             copy = self.let(panel + words["panel"] * (self.lanes * self.size * DEPTH))
             self.run("block_code", copy, a, k, *span, words["term_a"])
@@ -541,10 +579,13 @@ class Tiles(Program):
         """The step: claims scratch memory, computes its tiles, releases it."""
         words = self.words = {x: self.let(y) for x, y in self.given(TILE_WORDS).items()}
         panel, lane = self.let(of(0)), self.let(of(0))
-        with self.when(words["panel_code"] > 0):
-            for x, value in zip((panel, lane), self.claimed(words), strict=True):
-                self.change(x, value)
+        if self.within is None:
+            with self.when(words["panel_code"] > 0):
+                for x, value in zip((panel, lane), self.claimed(words), strict=True):
+                    self.change(x, value)
         base = [self.address(words, x) for x in "abc"]
+        names = ("outer", "blocks") if self.is_tabled else ()
+        self.tables = {x: self.pointer(words[f"table_{x}"], "i64") for x in names}
         for o, i, j in self._units():
             at = [self.let(x + distance) for x, distance in zip(base, self.outer(o), strict=True)]
             spans = []
@@ -552,6 +593,9 @@ class Tiles(Program):
                 first = self.let(index * words[f"tile_{axis}"])
                 end = self.let(call("minimum", first + words[f"tile_{axis}"], words[axis]))
                 spans.append((first, end))
+            if self.within is not None:
+                self.tile(at, spans, panel)
+                continue
             # Of a symmetric result, half of the tiles are copies.
             with self.when(equal(words["mirror_code"], 0) | (j <= i)):
                 self.tile(at, spans, panel)
@@ -564,5 +608,6 @@ class Tiles(Program):
                     for x, y in ((first, column), (column, first))
                 )
                 self.run("mirror_code", end - first, columns, here, across, words["row_c"])
-        with self.when(words["panel_code"] > 0):
-            self.release(lane)
+        if self.within is None:
+            with self.when(words["panel_code"] > 0):
+                self.release(lane)
