@@ -72,6 +72,7 @@ from funcgrad.higher_order.jit import (
 from funcgrad.higher_order.remembered import remembered
 from funcgrad.higher_order.reroll import is_rerolling
 from funcgrad.higher_order.staging import kept_weak
+from funcgrad.higher_order.unordered import unordered
 from funcgrad.numpy.writable import as_results
 from funcgrad.observers.captures import Captures
 from funcgrad.observers.promotion import (
@@ -853,7 +854,10 @@ class _Call:
         function, paths = self.function(), self._paths()
         args, kwargs, donated = self.dynamic_args, self.dynamic_kwargs, self.donated()
         rerolls = self.jitted._rerolls
-        return StagedFunction(function, args, kwargs, what, paths, carries, donated, rerolls)
+        found = StagedFunction(function, args, kwargs, what, paths, carries, donated, rerolls)
+        if is_rerolling():
+            found.program = unordered(found.program)
+        return found
 
     def function(self) -> Function:
         """The function of the traced arguments."""

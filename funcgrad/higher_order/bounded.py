@@ -218,6 +218,16 @@ class Bounded(Primitive):
         return None, pull.bind(x, ct, *bounds), *(None for _ in bounds)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        n = len(self.parts)
+        lanes = [d is not None for d in dims]
+        if isinstance(self.fold, Contract) and not any(lanes[n:]):
+
+            def wider(rows: Sequence[Places]) -> tuple[Places, ...]:
+                return tuple((None,) * on + row for row, on in zip(rows, lanes, strict=False))
+
+            fold, out = self.fold.with_lanes(*lanes[:n]), (None, *self.out)
+            batched = Bounded(fold, wider(self.parts), wider(self.aligned), out, self.sides)
+            return batched.bind(*args), 0
         size = mapped_length(args, dims)
         outs, out_dims = batch_flat(self._whole, args, dims, size, self.name)
         return outs[0], out_dims[0]

@@ -39,6 +39,7 @@ from funcgrad.higher_order.bounded import Places
 from funcgrad.higher_order.cells import arranged
 from funcgrad.higher_order.extents import Extent, Extents, Handling, read_window
 from funcgrad.higher_order.scan import Scan
+from funcgrad.higher_order.unordered import unordered
 from funcgrad.higher_order.widening import widened
 from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.lowering import form_of
@@ -169,7 +170,7 @@ def rerolled(
         program, captured, held = stage_with_cells(traced, list(map(aval_of, args)), what, what)
         cells = [h.cell for h in held]
         changed = [h.cell for h in held if h.final is not None]
-        rolled = reroll(arranged(program, len(captured), held, cells, changed))
+        rolled = unordered(reroll(arranged(program, len(captured), held, cells, changed)))
         contents = [cell.content() for cell in cells]
         found = evaluate(rolled, [*captured, *contents, *values])
         for cell, value in zip(changed, found, strict=False):

@@ -101,11 +101,14 @@ class Contract(Primitive):
         return None, Contract(self.lhs, self.out, self.rhs).bind(x, ct)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        return self.with_lanes(dims[0] is not None, dims[1] is not None).bind(*args), 0
+
+    def with_lanes(self, in_lhs: bool, in_rhs: bool) -> Contract:
+        """The contraction of operands of which some have another axis in front."""
         used = self.lhs + self.rhs + self.out
         fresh = next(c for c in LETTERS if c not in used)
-        lhs = self.lhs if dims[0] is None else fresh + self.lhs
-        rhs = self.rhs if dims[1] is None else fresh + self.rhs
-        return Contract(lhs, rhs, fresh + self.out).bind(*args), 0
+        lhs, rhs = fresh * in_lhs + self.lhs, fresh * in_rhs + self.rhs
+        return Contract(lhs, rhs, fresh + self.out)
 
     def lower(self, x: ShapedArray, y: ShapedArray) -> Form:
         return Contraction(self.lhs, self.rhs, self.out)
