@@ -90,6 +90,13 @@ def modules() -> list[str]:
     return ["funcgrad", *(info.name for info in found)]
 
 
+@pytest.fixture(scope="module")
+def _all_imported() -> None:
+    """Packages complete the examples of what they publish when they are imported."""
+    for name in modules():
+        importlib.import_module(name)
+
+
 def doctests_of(name: str) -> list[doctest.DocTest]:
     """The examples of a module, but for those of functions that its package publishes."""
     module = importlib.import_module(name)
@@ -104,6 +111,7 @@ def is_published(test: doctest.DocTest, module: str) -> bool:
     return getattr(public, "__module__", None) == package and public.__doc__ == test.docstring
 
 
+@pytest.mark.usefixtures("_all_imported")
 @pytest.mark.parametrize("name", modules())
 def test_doctests(name):
     failures = io.StringIO()

@@ -79,6 +79,9 @@ def reroll_loops(enable: bool = True) -> Iterator[None]:
     operations on they become one `lax.scan` again, wherever iterations differ by indices, scalars
     and by the values that they hand on. Results keep their bits.
 
+    Where they are found, loops whose steps do not wait for each other, also those that are written
+    as `lax.map` or `lax.fori_loop`, become operations on arrays when they are compiled.
+
     A compiled function keeps the program that it has for the types of its arguments.
 
     The environment variable ``FUNCGRAD_REROLL=0`` leaves them unrolled in a whole process.

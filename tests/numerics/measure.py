@@ -33,8 +33,9 @@ Errors = dict[str, Any]
 
 
 def by_one(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiled loop that computes one element at a time."""
-    return fg.jit(lambda *args: fg.lax.map(lambda xs: function(*xs), args))
+    """A compiled loop that computes one element at a time, and stays one."""
+    loop = fg.jit(lambda *args: fg.lax.map(lambda xs: function(*xs), args))
+    return fg.reroll_loops(False)(loop)
 
 
 def measured(found: tuple[float, list[Any]]) -> dict[str, Any]:
