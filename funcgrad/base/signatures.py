@@ -9,8 +9,8 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
@@ -133,8 +133,13 @@ def share(package: str, meanings: Mapping[str, str]) -> None:
 
 def _shared(module: str) -> Mapping[str, str]:
     """Meanings that the packages around a module share."""
-    tables = [_TABLES[name] for name in _packages(module) if name in _TABLES]
-    return ChainMap(*map(dict, tables)) if tables else {}
+    return _merged(tuple(name for name in _packages(module) if name in _TABLES))
+
+
+@cache
+def _merged(packages: tuple[str, ...]) -> Mapping[str, str]:
+    """The tables of packages, of which those named first have the last word."""
+    return {name: text for each in reversed(packages) for name, text in _TABLES[each].items()}
 
 
 def _packages(module: str) -> Iterator[str]:
@@ -156,9 +161,12 @@ def write_out(value: Any) -> None:
     original = inspect.unwrap(value)
     members = vars(value).values() if isinstance(value, type) else ()
     methods = [getattr(member, "__func__", member) for member in members]
-    for each in dict.fromkeys((value, original)):
-        if isinstance(each, FunctionType | type) and each.__doc__:
-            each.__doc__ = explained(each, _shared(original.__module__))
+    doc, meanings = value.__doc__, _shared(original.__module__)
+    if doc:
+        value.__doc__ = explained(value, meanings)
+    if original is not value and isinstance(original, FunctionType | type) and original.__doc__:
+        is_same = original.__doc__ == doc  # as of a function that wraps it
+        original.__doc__ = value.__doc__ if is_same else explained(original, meanings)
     for method in methods:
         if isinstance(method, FunctionType) and method.__doc__:
             method.__doc__ = explained(method, {})
@@ -166,7 +174,9 @@ def write_out(value: Any) -> None:
 
 def in_full(doc: str) -> str:
     """A docstring whose sections have headings on lines of their own, and whose examples import."""
-    return _BARE.sub(_with_imports, _SHORT.sub(_section, doc))
+    if "Example: " in doc or "Returns: " in doc or "Args: " in doc or "Raises: " in doc:
+        doc = _SHORT.sub(_section, doc)
+    return _BARE.sub(_with_imports, doc)
 
 
 def _section(found: re.Match[str]) -> str:
@@ -191,20 +201,20 @@ def explained(function: Callable[..., Any], meanings: Mapping[str, str]) -> str:
 
     So it is of a class that is made by an ``__init__`` of its own.
     """
-    doc = function.__doc__ or ""
-    doc = in_full(doc) if _ABRIDGED.search(doc) else doc
+    doc = in_full(function.__doc__ or "")
     make = (
         vars(function).get("__init__") if isinstance(function, type) else inspect.unwrap(function)
     )
     if not meanings or not isinstance(make, FunctionType) or "Attributes:" in doc:
         return doc
     section = _ARGUMENTS.search(doc)
-    own = {name: text for _, name, text in _ARGUMENT.findall(section[2])} if section else {}
-    code: CodeType = make.__code__
-    names = [n for n in parameter_names(code) if n != "self"]
-    missing = [n for n in names if n not in own and n.strip("*") not in own]
+    text, start = (section[2], f"\n{section[1]}    ") if section else ("", "")
+    names = [n for n in parameter_names(make.__code__) if n != "self"]
+    missing = [n for n in names if f"{start}{n}: " not in text]
+    missing = [n for n in missing if f"{start}{n.strip('*')}: " not in text]
     if not missing or any(n not in meanings for n in missing):
         return doc
+    own = {name: meaning for _, name, meaning in _ARGUMENT.findall(text)}
     own |= {n: meanings[n] for n in missing}
     rest = doc.replace(section[0], "", 1) if section else doc
     return with_arguments(rest, {n: own[n if n in own else n.strip("*")] for n in names})
@@ -221,17 +231,18 @@ def with_arguments(doc: str, meanings: Mapping[str, str]) -> str:
 
 def parameter_names(code: CodeType) -> list[str]:
     """Names of parameters; those of any number with their stars, at the end."""
-    n = code.co_argcount + code.co_kwonlyargcount
+    n, names = code.co_argcount + code.co_kwonlyargcount, [*code.co_varnames]
     stars = ["*"] * bool(code.co_flags & inspect.CO_VARARGS)
     stars += ["**"] * bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    rest = zip(stars, code.co_varnames[n:], strict=False)
-    return [*code.co_varnames[:n], *(star + name for star, name in rest)]
+    return names[:n] + [star + name for star, name in zip(stars, names[n:], strict=False)]
 
 
-_ABRIDGED = re.compile(r"\n *(?:(?:Args|Returns|Raises|Example): \S|Example:\n *>>> )")
+_MODULES = ("np", "numpy as np"), ("fg", "funcgrad as fg")
+_USED = re.compile(r"\b(np|fg)\.")
 _SHORT = re.compile(r"\n{1,2}( *)(Args|Returns|Raises|Example): (?=\S)(.*(?:\n\1 {4}.*)*)")
-_BARE = re.compile(r"(\n *Example:\n)( *)(?=>>> )")
-_COMMAND = re.compile(r"(?:>>>|\.\.\.) (.*)")
+# Patterns that begin with letters are found in the least time.
+_BARE = re.compile(r"(Example:\n)( *)(?=>>> )")
+_COMMAND = re.compile(r">>> .*(?:\n *\.\.\. .*)*")
 _NUMBER = re.compile(r"-?(?:inf|nan|\d[\d.e+-]*j?)")
 _NUMBERS = re.compile(rf"{_NUMBER.pattern}|\({_NUMBER.pattern}(?:,\s{_NUMBER.pattern})+\)")
 _ARROW = re.compile(r"( |\n *)-> ")
@@ -248,13 +259,9 @@ def session(call: str) -> str:
 
 def _imports(source: str) -> str:
     """The statement that imports NumPy and funcgrad where a text needs them."""
-    used = ("np", "numpy as np"), ("fg", "funcgrad as fg")
-    found = [
-        module
-        for name, module in used
-        if re.search(rf"\b{name}\.", source) and module not in source
-    ]
-    return f"import {', '.join(found)}" if found else ""
+    used = {*_USED.findall(source)}
+    modules = [text for name, text in _MODULES if name in used and text not in source]
+    return f"import {', '.join(modules)}" if modules else ""
 
 
 def call_of(path: str, shows: str) -> str:
