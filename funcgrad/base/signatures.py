@@ -10,7 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
@@ -136,7 +136,7 @@ def _shared(module: str) -> Mapping[str, str]:
     return _merged(tuple(name for name in _packages(module) if name in _TABLES))
 
 
-@cache
+@lru_cache(64)
 def _merged(packages: tuple[str, ...]) -> Mapping[str, str]:
     """The tables of packages, of which those named first have the last word."""
     return {name: text for each in reversed(packages) for name, text in _TABLES[each].items()}
