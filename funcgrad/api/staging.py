@@ -277,7 +277,7 @@ class StagedFunction:
             return outs
 
         program, self.captured, held = stage_with_cells(
-            flat, self.avals, name_of(fun), what, names, carries
+            flat, self.avals, name_of(fun), what, names, carries, rerolls
         )
         self.cells: list[Cell] = [h.cell for h in held]
         self.changed: list[Cell] = [h.cell for h in held if h.final is not None]

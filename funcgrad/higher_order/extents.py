@@ -298,8 +298,8 @@ class _Analysis:
         shapes = self.shapes[j][0]
         (x,) = self.iterations[0][j].inputs
         result: list[Extent | None] = []
-        for axis, stride in enumerate(strides):
-            lengths = shapes[:, axis]
+        for axis in range(shapes.shape[1]):  # none of a single element
+            stride, lengths = strides[axis], shapes[:, axis]
             if (lengths == lengths[0]).all():
                 result.append(None)
                 continue

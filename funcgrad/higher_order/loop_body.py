@@ -100,6 +100,7 @@ class Window:
     Attributes:
         sizes: Its lengths along each axis.
         strides: The distances of its elements.
+        shape: That of the result: the lengths, or none for a single element.
         starts: By axis: a number, or the argument of the body that is it; none if windows are
             scanned.
         scanned: Which argument of the body it is in that case, or that it is a part of.
@@ -108,6 +109,7 @@ class Window:
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
+    shape: tuple[int, ...]
     starts: tuple[Any, ...]
     scanned: Any = None
     axis: int = 0
@@ -123,15 +125,15 @@ class Window:
         if self.scanned is not None:
             row = find(self.scanned)
             if not self.starts:
-                return reshape(row, self.sizes)
+                return reshape(row, self.shape)
             shape = shape_of(row)
             operands = [reshape(row, (*shape[: self.axis], 1, *shape[self.axis :]))]
         (x,) = operands
         spans = tuple(m and (m - 1) * s + 1 for m, s in zip(self.sizes, self.strides, strict=True))
         window = DynamicSlice(spans).bind(x, *map(find, self.starts))
-        if spans == self.sizes:
-            return window
-        return Slice((0,) * len(spans), spans, self.strides).bind(window)
+        if spans != self.sizes:
+            window = Slice((0,) * len(spans), spans, self.strides).bind(window)
+        return reshape(window, self.shape)
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.lowering import form_of
 from funcgrad.observers.source import stands_for
 from funcgrad.passes.repeats import Integers
+from funcgrad.primitives.elements import spelled_out
 from funcgrad.primitives.elementwise import Convert
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.transforms.programs import stage_closed
@@ -119,7 +120,7 @@ def reroll(
     """
     least_of_arrays = min(least, least_of_arrays)
     if not is_rerolling() or not runs.may_repeat(program, least_of_arrays):
-        return program
+        return spelled_out(program)
     bodies: dict[Any, Program] = {}
     for _ in range(_ROUNDS):
         search, families = _best_search(runs.Search(program, least, least_of_arrays))
@@ -129,7 +130,7 @@ def reroll(
         if len(shorter.equations) >= len(program.equations):
             break
         program = shorter
-    return program
+    return spelled_out(program)
 
 
 def _best_search(search: runs.Search) -> tuple[runs.Search, list[runs.Family]]:
@@ -170,7 +171,9 @@ def rerolled(
             others.extend(_TRACED if isinstance(x, Tracer) else x for x in results)
             return [x for x in results if isinstance(x, Tracer)]
 
-        program, captured, held = stage_with_cells(traced, list(map(aval_of, args)), what, what)
+        program, captured, held = stage_with_cells(
+            traced, list(map(aval_of, args)), what, what, is_searched=True
+        )
         cells = [h.cell for h in held]
         changed = [h.cell for h in held if h.final is not None]
         rolled = unordered(reroll(arranged(program, len(captured), held, cells, changed)))
@@ -494,6 +497,7 @@ class _Rolling:
         if not moving:
             return None
         _, sizes, strides = window
+        shape = equation.outputs[0].aval.shape
         first = tuple(places[0].tolist())
         fixed = self.run.fixed.get(column)
         row = None if fixed is None else self.rows.get(fixed)
@@ -504,16 +508,17 @@ class _Rolling:
             if (steps == steps[0]).all():
                 windows = loop_body.ScannedWindows(first, sizes, strides, moving[0], int(steps[0]))
                 source = self.rewriting.atom(fixed)
-                return loop_body.Window(sizes, strides, (), self._scanned_windows(source, windows))
+                scanned = self._scanned_windows(source, windows)
+                return loop_body.Window(sizes, strides, shape, (), scanned)
         starts = [
             self._numbers(numbers) if i in moving else first[i]
             for i, numbers in enumerate(places.T)
         ]
         if row is None or fixed is None:
-            return loop_body.Window(sizes, strides, tuple(starts))
+            return loop_body.Window(sizes, strides, shape, tuple(starts))
         starts[row.axis] = 0
         scanned = self._scanned_windows(self.rewriting.atom(fixed), row)
-        return loop_body.Window(sizes, strides, tuple(starts), scanned, row.axis)
+        return loop_body.Window(sizes, strides, shape, tuple(starts), scanned, row.axis)
 
     def _numbers(self, values: Sequence[int] | Integers) -> loop_body.Operand | int:
         """Integers, one for each iteration, as a constant, a formula of the counter or a table."""

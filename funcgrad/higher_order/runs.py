@@ -36,6 +36,9 @@ from funcgrad.passes.repeats import Integers, Repeats, flattened, numbered, rows
 but_lengths: Facet[Hashable] = Facet("but_lengths", None)
 """The key of an operation apart from the lengths of arrays; ``None`` if that is itself."""
 
+n_operations: Facet[int] = Facet("n_operations", 1)
+"""How many equations of other programs one of a searched program stands for."""
+
 LEAST_SAVED = 256
 """How many equations a loop must save: shorter programs compile well as they are."""
 
@@ -248,7 +251,7 @@ class Search:
         return found
 
     def families(self) -> list[Family]:
-        repeats = Repeats(self.tokens, min(LEAST_OF_ROWS, self.least))
+        repeats = Repeats(self.tokens, min(LEAST_OF_ROWS // 2, self.least))
         taken: list[Family] = []
         self.tried: set[bytes] = set()
         self.is_taken = np.zeros(len(self.equations), bool)
@@ -268,7 +271,7 @@ class Search:
                 taken.append(found)
                 stop = found.runs[0].stop
                 rest = start + length - stop
-                if rest > period + LEAST_OF_ROWS and len(found.runs) == 1:
+                if rest > period + LEAST_OF_ROWS // 2 and len(found.runs) == 1:
                     pending.append((stop, rest))
         return taken
 
@@ -386,7 +389,8 @@ class Search:
         """How many equations a loop must save."""
         body = self.equations[start : start + period]
         n_large = sum(any(x.aval.size > _SMALL for x in e.outputs) for e in body)
-        is_of_arrays = steps >= MANY_STEPS and 2 * n_large >= period
+        size = self.sizes[start + period] - self.sizes[start]
+        is_of_arrays = steps >= MANY_STEPS and 2 * n_large >= size
         return self.least_of_arrays if is_of_arrays else self.least
 
     def _measured(self, runs: Sequence[Run]) -> Family | str:
@@ -605,7 +609,7 @@ def _line(source: Any) -> int:
 def _size(primitive: Primitive) -> int:
     """How many equations an operation is."""
     if not primitive.is_composite:
-        return 1
+        return n_operations(primitive)
     return 1 + sum(_length(x) for x in primitive.params().values() if isinstance(x, Program))
 
 

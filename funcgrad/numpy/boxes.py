@@ -11,8 +11,9 @@ import numpy as np
 from funcgrad.core.avals import Shape, ShapedArray, aval_of, shaped
 from funcgrad.core.observers import OBSERVED
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.program import Equation, Var
+from funcgrad.core.program import Atom, Equation, Var
 from funcgrad.core.trace import EVAL, Tracer, current_trace
+from funcgrad.primitives.elements import ElementAt, ElementSet
 from funcgrad.primitives.families import linear_jvp
 from funcgrad.primitives.indexing import DynamicUpdateSlice
 from funcgrad.primitives.shape import Pad, Reverse, Slice, reshape, reshaping
@@ -22,7 +23,7 @@ from funcgrad.transforms.stage import StageTrace, StageTracer
 _KNOWN = (int, type(None))
 _WHOLE = (None, None, None)
 
-_UPDATE = DynamicUpdateSlice()
+_UPDATE, _SET = DynamicUpdateSlice(), ElementSet()
 
 _ONE = (1,)
 _SCALAR = reshaping(())
@@ -37,6 +38,7 @@ class Box:
         layout: Shape of what they name; integers leave axes of length 1 if it is not given.
 
     Attributes:
+        is_element: Whether it is one element, of several, without axes.
         starts: Least places.
         limits: Ends behind the greatest places.
         strides: Distances, which are positive.
@@ -49,10 +51,12 @@ class Box:
     """
 
     __slots__ = (
-        "_part", "backward", "cuts", "is_dense", "layout", "lengths", "limits", "shape", "starts",
-        "steps", "strides", "types",
+        "_begins", "_element", "_part", "backward", "cuts", "is_dense", "is_element", "layout",
+        "lengths", "limits", "shape", "starts", "steps", "strides", "types",
     )  # fmt: skip
     types: tuple[ShapedArray | None, Sequence[ShapedArray]]
+    _begins: tuple[Atom, ...] | None
+    _element: ElementAt | None
     _part: Part | None
 
     def __init__(self, shape: Shape, ranges: Sequence[range], layout: Shape | None = None) -> None:
@@ -83,7 +87,7 @@ class Box:
             steps.append(Reverse(self.backward))
         self.cuts = tuple(steps)
         self.steps = self.cuts if self.layout == self.lengths else (*steps, reshaping(self.layout))
-        self.types, self._part = (None, ()), None
+        self._set_caches()
 
     @classmethod
     def of_element(cls, n: int, place: int) -> Box:
@@ -95,8 +99,12 @@ class Box:
         box.starts, box.limits = (place,), (place + 1,)
         box.cuts = () if n == 1 else (Slice(box.starts, box.limits, _ONE),)
         box.steps = (*box.cuts, _SCALAR)
-        box.types, box._part = (None, ()), None
+        box._set_caches()
         return box
+
+    def _set_caches(self) -> None:
+        self.is_element = not self.layout and len(self.steps) == 2
+        self.types, self._begins, self._element, self._part = (None, ()), None, None, None
 
     @property
     def part(self) -> Part:
@@ -119,6 +127,12 @@ class Box:
         if not is_recorded or not isinstance(trace, StageTrace):
             return self.by_steps(x)
         source, var = OBSERVED.locate(), x.atom
+        if trace.is_searched and self.is_element:
+            if self._element is None:
+                self._element = ElementAt(self.starts)
+            out = Var(shaped((), var.aval.dtype))
+            trace.equations.append(Equation(self._element, (var,), (out,), source))
+            return StageTracer(trace, out, source)
         of, types = self.types
         if of is not var.aval:
             types = self._types_of(var.aval)
@@ -157,6 +171,37 @@ class Box:
         if not any((*self.starts, *highs, *gaps)):
             return value
         return Pad(self.starts, highs, gaps).bind(value, zero)
+
+    def record_overwritten(self, x: StageTracer, value: StageTracer) -> StageTracer | None:
+        """`overwritten`, by equations whose line is looked up once: loops write thousands.
+
+        Args:
+            x: The array.
+            value: Its elements here.
+        Returns: The copy; ``None`` unless the present program has both, of one dtype, and the
+            value the layout of this part.
+        """
+        trace, var, update = x.owner, x.atom, value.atom
+        aval, own = var.aval, update.aval
+        is_alike = own.dtype is aval.dtype and own.shape == self.layout and value.owner is trace
+        if not is_alike or own.weak_type or aval.weak_type or self.backward:
+            return None
+        if trace is not current_trace() or self.lengths == self.shape:
+            return None
+        if self._begins is None:
+            self._begins = tuple(trace.atom(np.int64(start)) for start in self.starts)
+        source, equations = OBSERVED.locate(), trace.equations
+        if trace.is_searched and self.is_element:
+            out = Var(aval)
+            equations.append(Equation(_SET, (var, update, *self._begins), (out,), source))
+            return StageTracer(trace, out, source)
+        if self.layout != self.lengths:
+            inputs = (update,)
+            update = Var(shaped(self.lengths, own.dtype))
+            equations.append(Equation(reshaping(self.lengths), inputs, (update,), source))
+        out = Var(aval)
+        equations.append(Equation(_UPDATE, (var, update, *self._begins), (out,), source))
+        return StageTracer(trace, out, source)
 
     def overwritten(self, x: Any, value: Any) -> Any:
         """Copy of an array with this part, which has steps of 1, replaced."""

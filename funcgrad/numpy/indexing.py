@@ -48,6 +48,7 @@ from funcgrad.primitives.indexing import (
 )
 from funcgrad.primitives.objects import unwrapped
 from funcgrad.primitives.reductions import ReduceAny
+from funcgrad.transforms.stage import StageTracer
 
 
 @dataclass
@@ -487,11 +488,17 @@ def assigned(x: Any, index: Any, value: Any) -> Any:
         index: Any index of NumPy's.
         value: Broadcasts to the shape of ``x[index]``.
     """
+    key = known_key(index)
+    box = None if key is None else known_box(s.shape_of(x), key)
+    if box is not None and not box.is_dense:
+        box = None
+    if box is not None and type(x) is type(value) is StageTracer:
+        found = box.record_overwritten(x, value)
+        if found is not None:
+            return found
     aval = aval_of(x)
     value = assigned_dtype(as_value(value, _ASSIGNMENT), aval.dtype)
-    key = known_key(index)
-    box = None if key is None else known_box(aval.shape, key)
-    if box is not None and box.is_dense:
+    if box is not None:
         return box.overwritten(x, _spread(value, aval, box.layout, _ASSIGNMENT))
     mask = traced_mask(index)
     if mask is not None:

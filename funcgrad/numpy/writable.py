@@ -31,7 +31,7 @@ from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.numpy import views
-from funcgrad.numpy.boxes import known_key
+from funcgrad.numpy.boxes import known_box, known_key
 from funcgrad.numpy.indexing import IndexUpdateHelper, IndexUpdateRef, assigned, indexed
 from funcgrad.numpy.promotion import as_value, check_casting, strong
 from funcgrad.numpy.selected import Selection, selected
@@ -325,17 +325,19 @@ class WritableArray(StandsForArray):
     # Reading.
 
     def __getitem__(self, index: Any) -> Any:
-        value = self.__jax_array__()
-        if known_key(index) is not None:
-            found = indexed(value, index)
-            has_ellipsis = index is Ellipsis or (type(index) is tuple and Ellipsis in index)
+        value = self._content if self._base is None else self.__jax_array__()
+        key = known_key(index)
+        if key is not None:
+            box = known_box(shape_of(value), key)
+            found = indexed(value, index) if box is None else box.read(strong(value))
+            has_ellipsis = Ellipsis in key
             way: views.Way = (None, index)
         else:
             basic = views.basic_key(self.shape, index)
             if basic is None:
                 return made(selected(value, unwrapped_in(index)))
-            key, has_ellipsis = basic
-            way = views.Indexed(self.shape, key)
+            entries, has_ellipsis = basic
+            way = views.Indexed(self.shape, entries)
             found = way.read(value)
         if not shape_of(found) and not has_ellipsis:
             return found[()] if isinstance(found, np.ndarray) else found

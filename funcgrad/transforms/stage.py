@@ -33,6 +33,7 @@ class StageTracer(Tracer):
 
     __slots__ = ("atom", "aval", "source")
     aval: ShapedArray
+    owner: StageTrace
 
     def __init__(self, trace: StageTrace, var: Var, source: Location | str | None) -> None:
         self.owner = trace
@@ -97,14 +98,17 @@ class StageTrace(Trace):
         cells: Captured cells by identity; ``None`` if the caller does not support captured cells.
         takes_arrays: Whether captured arrays, also those without axes, become leading inputs among
             the traced values instead of constants.
+        is_searched: Whether loops will be found in the program, so that single elements are read
+            and assigned by one equation each (`funcgrad.primitives.elements`).
     """
 
-    __slots__ = ("captured", "cells", "equations", "inputs", "takes_arrays")
+    __slots__ = ("captured", "cells", "equations", "inputs", "is_searched", "takes_arrays")
 
     def __init__(self, parent: Trace, what: str) -> None:
         super().__init__(parent, what)
         self.is_staged = True
         self.takes_arrays = False
+        self.is_searched = False
         self.cells: dict[int, CellState] | None = None
         self.equations: list[Equation] = []
         self.inputs: list[Var] = []
@@ -213,15 +217,17 @@ def stage_with_cells(
     what: str,
     argument_names: Sequence[str] | None = None,
     allows_cells: bool = True,
+    is_searched: bool = False,
 ) -> tuple[Program, list[Any], list[CellState]]:
     """Stage a function that may read and change captured cells (see `stage`).
 
     A cell is a mutable variable outside of the function, such as a writable array or a reference.
     The contents of cells are inputs between the captured values and the arguments; their final
     contents are not yet outputs (`funcgrad.higher_order.cells.arranged` adds them). Cells are not
-    supported where ``allows_cells`` is false.
+    supported where ``allows_cells`` is false. Where ``is_searched``, loops have to be found next.
     """
     trace = StageTrace(current_trace(), what)
+    trace.is_searched = is_searched
     trace.cells = {} if allows_cells else None
     names = argument_names or [f"argument {i} of {name}, {a}" for i, a in enumerate(avals)]
     tracers = [trace.new_input(a, n) for a, n in zip(avals, names, strict=True)]
