@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
@@ -119,6 +119,8 @@ def explain(names: Mapping[str, Any], meanings: Mapping[str, str]) -> None:
 
 
 _TABLES: dict[str, Mapping[str, str]] = {}
+_COMPLETE: dict[int, str] = {}
+"""Docstrings that are written in full, by their ids: functions that wrap others share theirs."""
 
 
 def share(package: str, meanings: Mapping[str, str]) -> None:
@@ -129,23 +131,14 @@ def share(package: str, meanings: Mapping[str, str]) -> None:
         meanings: The meaning of each parameter by its name.
     """
     _TABLES[package] = meanings
+    _shared.cache_clear()
 
 
+@lru_cache(4096)
 def _shared(module: str) -> Mapping[str, str]:
-    """Meanings that the packages around a module share."""
-    return _merged(tuple(name for name in _packages(module) if name in _TABLES))
-
-
-@lru_cache(64)
-def _merged(packages: tuple[str, ...]) -> Mapping[str, str]:
-    """The tables of packages, of which those named first have the last word."""
-    return {name: text for each in reversed(packages) for name, text in _TABLES[each].items()}
-
-
-def _packages(module: str) -> Iterator[str]:
-    while module:
-        yield module
-        module = module.rpartition(".")[0]
+    """Meanings that the packages around a module share; inner ones have the last word."""
+    outer = _shared(module.rpartition(".")[0]) if module else {}
+    return {**outer, **_TABLES[module]} if module in _TABLES else outer
 
 
 def write_out(value: Any) -> None:
@@ -156,14 +149,18 @@ def write_out(value: Any) -> None:
     of NumPy and of funcgrad. A docstring of a function explains the parameters that are particular
     to it; the others come from what its package shares, unless that lacks one.
     """
-    if not isinstance(value, FunctionType | type) or not value.__module__.startswith("funcgrad"):
+    doc = getattr(value, "__doc__", None)
+    if id(doc) in _COMPLETE or not isinstance(value, FunctionType | type):
+        return
+    if not value.__module__.startswith("funcgrad"):
         return
     original = inspect.unwrap(value)
     members = vars(value).values() if isinstance(value, type) else ()
     methods = [getattr(member, "__func__", member) for member in members]
-    doc, meanings = value.__doc__, _shared(original.__module__)
+    meanings = _shared(original.__module__)
     if doc:
         value.__doc__ = explained(value, meanings)
+        _COMPLETE[id(value.__doc__)] = value.__doc__
     if original is not value and isinstance(original, FunctionType | type) and original.__doc__:
         is_same = original.__doc__ == doc  # as of a function that wraps it
         original.__doc__ = value.__doc__ if is_same else explained(original, meanings)
@@ -191,8 +188,10 @@ def _section(found: re.Match[str]) -> str:
 
 def _with_imports(found: re.Match[str]) -> str:
     heading, margin = found.groups()
-    commands = "\n".join(_COMMAND.findall(found.string, found.end()))
-    needed = _imports(commands)
+    command, _, rest = found.string[found.end() :].partition("\n")
+    if ">>> " in rest or "... " in rest:
+        command = "\n".join(_COMMAND.findall(found.string, found.end()))
+    needed = _imports(command)
     return f"{heading}{margin}>>> {needed}\n{margin}" if needed else found[0]
 
 
@@ -207,17 +206,15 @@ def explained(function: Callable[..., Any], meanings: Mapping[str, str]) -> str:
     )
     if not meanings or not isinstance(make, FunctionType) or "Attributes:" in doc:
         return doc
-    section = _ARGUMENTS.search(doc)
-    text, start = (section[2], f"\n{section[1]}    ") if section else ("", "")
     names = [n for n in parameter_names(make.__code__) if n != "self"]
-    missing = [n for n in names if f"{start}{n}: " not in text]
-    missing = [n for n in missing if f"{start}{n.strip('*')}: " not in text]
-    if not missing or any(n not in meanings for n in missing):
+    section = _ARGUMENTS.search(doc) if "Args:\n" in doc else None
+    own = {name: meaning for _, name, meaning in _ARGUMENT.findall(section[2])} if section else {}
+    given = {n: own.get(n) or own.get(n.strip("*")) for n in names}
+    missing = [n for n, meaning in given.items() if meaning is None]
+    if not missing or not meanings.keys() >= {*missing}:
         return doc
-    own = {name: meaning for _, name, meaning in _ARGUMENT.findall(text)}
-    own |= {n: meanings[n] for n in missing}
     rest = doc.replace(section[0], "", 1) if section else doc
-    return with_arguments(rest, {n: own[n if n in own else n.strip("*")] for n in names})
+    return with_arguments(rest, given | {n: meanings[n] for n in missing})
 
 
 def with_arguments(doc: str, meanings: Mapping[str, str]) -> str:
@@ -232,13 +229,17 @@ def with_arguments(doc: str, meanings: Mapping[str, str]) -> str:
 def parameter_names(code: CodeType) -> list[str]:
     """Names of parameters; those of any number with their stars, at the end."""
     n, names = code.co_argcount + code.co_kwonlyargcount, [*code.co_varnames]
+    if not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        return names[:n]
     stars = ["*"] * bool(code.co_flags & inspect.CO_VARARGS)
     stars += ["**"] * bool(code.co_flags & inspect.CO_VARKEYWORDS)
     return names[:n] + [star + name for star, name in zip(stars, names[n:], strict=False)]
 
 
-_MODULES = ("np", "numpy as np"), ("fg", "funcgrad as fg")
-_USED = re.compile(r"\b(np|fg)\.")
+_MODULES = (
+    ("np.", re.compile(r"\bnp\.").search, "numpy as np"),
+    ("fg.", re.compile(r"\bfg\.").search, "funcgrad as fg"),
+)
 _SHORT = re.compile(r"\n{1,2}( *)(Args|Returns|Raises|Example): (?=\S)(.*(?:\n\1 {4}.*)*)")
 # Patterns that begin with letters are found in the least time.
 _BARE = re.compile(r"(Example:\n)( *)(?=>>> )")
@@ -259,8 +260,11 @@ def session(call: str) -> str:
 
 def _imports(source: str) -> str:
     """The statement that imports NumPy and funcgrad where a text needs them."""
-    used = {*_USED.findall(source)}
-    modules = [text for name, text in _MODULES if name in used and text not in source]
+    modules = [
+        text
+        for name, is_used, text in _MODULES
+        if name in source and text not in source and is_used(source)
+    ]
     return f"import {', '.join(modules)}" if modules else ""
 
 
