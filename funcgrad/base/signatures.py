@@ -209,12 +209,12 @@ def explained(function: Callable[..., Any], meanings: Mapping[str, str]) -> str:
     names = [n for n in parameter_names(make.__code__) if n != "self"]
     section = _ARGUMENTS.search(doc) if "Args:\n" in doc else None
     own = {name: meaning for _, name, meaning in _ARGUMENT.findall(section[2])} if section else {}
-    given = {n: own.get(n) or own.get(n.strip("*")) for n in names}
-    missing = [n for n, meaning in given.items() if meaning is None]
+    missing = [n for n in names if n not in own and n.strip("*") not in own]
     if not missing or not meanings.keys() >= {*missing}:
         return doc
+    known = {**meanings, **{n.strip("*"): meaning for n, meaning in own.items()}}
     rest = doc.replace(section[0], "", 1) if section else doc
-    return with_arguments(rest, given | {n: meanings[n] for n in missing})
+    return with_arguments(rest, {n: known[n if n in missing else n.strip("*")] for n in names})
 
 
 def with_arguments(doc: str, meanings: Mapping[str, str]) -> str:

@@ -63,6 +63,10 @@ class Bounded(Primitive):
     out: Places
     sides: tuple[str, ...] = ()
 
+    @property
+    def folded_parts(self) -> tuple[Places, ...]:
+        return self.parts
+
     def _split(self, args: Sequence[Any]) -> tuple[Sequence[Any], list[tuple[Any, Any]]]:
         n = len(self.parts)
         return args[:n], list(zip(args[n::2], args[n + 1 :: 2], strict=True))

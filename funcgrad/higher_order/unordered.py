@@ -24,25 +24,24 @@ import numpy as np
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.core.axes import axis_scope
+from funcgrad.core.facets import Facet
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, axis_names, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.dtypes import INT64
-from funcgrad.higher_order.bounded import Bounded
-from funcgrad.higher_order.hoisting import hoist, invariant_vars
+from funcgrad.errors import MissingRuleError
+from funcgrad.higher_order.hoisting import hoist, invariant_vars, whole_product
 from funcgrad.higher_order.loop_body import ScannedWindows
 from funcgrad.higher_order.scan import Scan, bind_scan, cut
+from funcgrad.lowering import Form, Pointwise, Reindex, Replace, Window, form_of
 from funcgrad.lowering import Reshape as ReshapeForm
-from funcgrad.lowering import form_of
 from funcgrad.observers.source import stands_for
 from funcgrad.passes.common import subprograms
 from funcgrad.passes.repeats import Integers
-from funcgrad.primitives.elementwise import Convert, add
-from funcgrad.primitives.indexing import DynamicSlice, DynamicUpdateSlice
+from funcgrad.primitives.elementwise import Convert
+from funcgrad.primitives.indexing import DynamicUpdateSlice
 from funcgrad.primitives.shape import (
     Reshape,
     Reverse,
-    Slice,
-    Transpose,
     broadcast_to,
     moveaxis_from_front,
     reshape,
@@ -64,6 +63,10 @@ _NUMBERS = 16
 
 _FAR = 1 << 40
 """A place that no array has."""
+
+folded_parts: Facet[tuple[tuple[int | None, ...], ...]] = Facet("folded_parts", ())
+"""By operand that an operation reads in part, the number of the part along every axis. The operands
+behind these are the bounds, two for each part."""
 
 _Known = Mapping[Var, Any]
 """Arrays that are known while a program is rewritten."""
@@ -138,9 +141,12 @@ class _Range:
         """Flags of the steps in which the ranges have elements in common."""
         return np.maximum(self.lows, other.lows) < np.minimum(self.highs, other.highs)
 
-    def part(self, inner: _Range) -> _Range:
-        """A range within this one."""
-        return _Range(self.lows + inner.lows, self.lows + inner.highs)
+    def along(self, start: Integers | int, step: int = 1) -> _Range:
+        """The range of ``start + step * i`` for its elements ``i``; it is empty if this one is."""
+        first, last = self.lows, self.highs - 1
+        if step < 0:
+            first, last = last, first
+        return _Range(start + step * first, start + step * last + 1)
 
 
 def _around(ranges: Sequence[_Range]) -> _Range:
@@ -248,8 +254,11 @@ class _Loop:
             equation = self.made.get(self.body.outputs[k])  # type: ignore[arg-type]
             if equation is None or first is None or np.shape(first) or var.aval.dtype != INT64:
                 continue
+            if not equation.primitive.is_elementwise:
+                continue
             steps = [x.value for x in equation.inputs if isinstance(x, Literal)]
-            if equation.primitive == add and var in equation.inputs and len(steps) == 1:
+            is_sum = form_of(equation) == Pointwise("{0} + {1}")
+            if is_sum and var in equation.inputs and len(steps) == 1:
                 self.counted[k] = int(first), int(steps[0])
 
     def _numbers(
@@ -310,9 +319,9 @@ class _Loop:
     def _written(self, var: Var, result: Atom) -> _Written | None:
         """The windows of a carried array that steps write, if none reads those of earlier ones."""
         equation = self.made.get(result)  # type: ignore[arg-type]
-        if equation is None or type(equation.primitive) is not DynamicUpdateSlice:
-            return None
         outputs = self.body.outputs
+        if equation is None or not isinstance(_form(equation), Replace):
+            return None
         if equation.inputs[0] is not var or var in outputs or outputs.count(result) > 1:
             return None
         shape, sizes = var.aval.shape, equation.inputs[1].aval.shape
@@ -368,35 +377,33 @@ class _Loop:
 
     def _used_by(self, var: Var, reader: Equation) -> list[_Range]:
         """The part of an array that an operation needs: of folds of parts, these parts."""
-        primitive, shape = reader.primitive, var.aval.shape
-        found = list(map(self._all, shape))
+        found, parts = list(map(self._all, var.aval.shape)), folded_parts(reader.primitive)
         if reader.inputs.count(var) > 1 or len(reader.outputs) > 1:
             return found
-        (out,) = reader.outputs
-        if type(primitive) is DynamicSlice and reader.inputs[0] is var:
-            windows = self._ranges(shape, primitive.sizes, reader.inputs[1:])
-            for axis, inner in enumerate(self._used(out)):
-                if self._number(reader.inputs[1 + axis]) is not None:
-                    found[axis] = windows[axis].part(inner)
-            return found
-        if type(primitive) is Slice and set(primitive.strides) <= {1}:
-            parts = zip(primitive.starts, self._used(out), strict=True)
-            return [_Range(x.lows + start, x.highs + start) for start, x in parts]
-        if type(primitive) is Transpose:
-            for i, x in zip(primitive.permutation, self._used(out), strict=True):
-                found[i] = x
-        elif type(primitive) is Bounded and var in reader.inputs[: len(primitive.parts)]:
-            n = len(primitive.parts)
-            for axis, part in enumerate(primitive.parts[reader.inputs.index(var)]):
+        if parts:
+            place = reader.inputs.index(var)
+            for axis, part in enumerate(parts[place] if place < len(parts) else ()):
                 if part is not None:
-                    low, high = map(self._number, reader.inputs[n + 2 * part :][:2])
+                    bounds = reader.inputs[len(parts) + 2 * part :][:2]
+                    low, high = map(self._number, bounds)
                     found[axis] = found[axis] if low is None or high is None else _Range(low, high)
-        elif type(form_of(reader)) is ReshapeForm:
-            long = [i for i, n in enumerate(shape) if n != 1]
-            others = [i for i, n in enumerate(out.aval.shape) if n != 1]
-            if [shape[i] for i in long] == [out.aval.shape[i] for i in others]:
+            return found
+        form, (out,) = _form(reader), reader.outputs
+        if isinstance(form, Window) and reader.inputs[0] is var:
+            starts = reader.inputs[1:]
+            windows = self._ranges(var.aval.shape, form.sizes, starts)
+            for axis, inner in enumerate(self._used(out)):
+                if self._number(starts[axis]) is not None:
+                    found[axis] = inner.along(windows[axis].lows)
+        elif isinstance(form, Reindex):
+            for i, step, inner in zip(form.axes, form.steps, self._used(out), strict=True):
+                if i is not None and form.axes.count(i) == 1:
+                    found[i] = inner.along(form.starts[i], step)
+        elif isinstance(form, ReshapeForm):
+            ours, theirs = (_long_axes(v.aval.shape) for v in (var, out))
+            if [*ours.values()] == [*theirs.values()]:
                 used = self._used(out)
-                for i, j in zip(long, others, strict=True):
+                for i, j in zip(ours, theirs, strict=True):
                     found[i] = used[j]
         return found
 
@@ -422,7 +429,8 @@ class _Loop:
     def _read_in_turn(self, equation: Equation, fixed: Sequence[Var]) -> list[Equation]:
         """The equation, which reads an element of rows if it reads one row after the other."""
         source = equation.inputs[0] if equation.inputs else None
-        if type(equation.primitive) is not DynamicSlice or source not in fixed:
+        form = _form(equation) if source in fixed else None
+        if not isinstance(form, Window):
             return [equation]
         assert isinstance(source, Var)
         shape, starts = source.aval.shape, list(equation.inputs[1:])
@@ -430,7 +438,7 @@ class _Loop:
         moving = [i for i, x in enumerate(numbers) if x is None or (x != x[0]).any()]
         moving = [i for i in moving if starts[i] not in fixed]
         places = numbers[moving[0]] if len(moving) == 1 else None
-        if places is None or equation.primitive.sizes[moving[0]] != 1:
+        if places is None or form.sizes[moving[0]] != 1:
             return [equation]
         (axis,) = moving
         step = int(places[1] - places[0])
@@ -483,6 +491,19 @@ class _Loop:
         return [*ends, *ys]
 
 
+def _long_axes(shape: Sequence[int]) -> dict[int, int]:
+    """Axes of other lengths than 1, with these."""
+    return {i: n for i, n in enumerate(shape) if n != 1}
+
+
+def _form(equation: Equation) -> Form | None:
+    """The form of an operation; ``None`` if it is elementwise, or if only Python evaluates it."""
+    try:
+        return None if equation.primitive.is_elementwise else form_of(equation)
+    except MissingRuleError:
+        return None
+
+
 def _is_integer(x: Any) -> bool:
     return x is not None and np.asarray(x).dtype.kind == "i"
 
@@ -496,16 +517,17 @@ def _can_be_batched(body: Program, n_fixed: int, length: int) -> bool:
             continue
         if primitive.is_effectful or axis_names(primitive) or subprograms(primitive):
             return False
-        if type(primitive) is DynamicSlice:
-            # Windows of other places in every step would be copied.
-            moving = (x for x, m in zip(equation.inputs[1:], primitive.sizes, strict=True) if m > 1)
-            if any(type(x) is Var and x not in shared for x in moving):
-                return False
-        if type(primitive) is Bounded and primitive.whole_product is None:
+        if parts := folded_parts(primitive):
             # Parts of other lengths in every step are sums of other terms.
-            bounds = equation.inputs[len(primitive.parts) :]
-            if any(type(x) is Var and x not in shared for x in bounds):
-                return False
+            moving = [] if whole_product(primitive) else [*equation.inputs[len(parts) :]]
+        elif isinstance(form := _form(equation), Window):
+            # Windows of other places in every step would be copied.
+            sizes = zip(equation.inputs[1:], form.sizes, strict=True)
+            moving = [x for x, size in sizes if size > 1]
+        else:
+            continue
+        if any(type(x) is Var and x not in shared for x in moving):
+            return False
     made = sum(_nbytes(v) for e in body.equations for v in e.outputs if v not in shared)
     given = sum(map(_nbytes, body.inputs))
     outputs = sum(map(_nbytes, dict.fromkeys(body.outputs)))

@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from funcgrad.base.records import dataclass
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var
 from funcgrad.higher_order.bounded import Bounded
+from funcgrad.lowering import Reindex, Window, form_of
 from funcgrad.lowering import Reshape as ReshapeForm
-from funcgrad.lowering import form_of
 from funcgrad.passes.dce import dce
-from funcgrad.primitives.indexing import DynamicSlice
-from funcgrad.primitives.shape import Reshape, Slice
+from funcgrad.primitives.shape import Reshape
 
 
 @dataclass(frozen=True)
@@ -100,14 +99,15 @@ def _beginning(var: Var, made: dict[Var, Equation]) -> _Beginning:
 
 def _keeps_beginning(equation: Equation, shape: Sequence[int]) -> bool:
     """Whether an operation returns the first elements of its array, along axes of its own."""
-    primitive, out = equation.primitive, equation.outputs[0].aval.shape
-    if type(form_of(equation)) is ReshapeForm:
+    form, out = form_of(equation), equation.outputs[0].aval.shape
+    if isinstance(form, ReshapeForm):
         return _long(shape) == _long(out)
     if any(m == 1 < n for n, m in zip(shape, out, strict=False)):
         return False
-    if isinstance(primitive, Slice):
-        return not any(primitive.starts) and set(primitive.strides) <= {1}
-    if not isinstance(primitive, DynamicSlice):
+    if isinstance(form, Reindex):
+        is_in_order = form.axes == tuple(range(len(shape))) and set(form.steps) <= {1}
+        return is_in_order and not any(form.starts)
+    if not isinstance(form, Window):
         return False
     starts = equation.inputs[1:]
     return all(

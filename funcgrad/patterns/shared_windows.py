@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from funcgrad.core.program import Atom, Equation, Program, Var
+from funcgrad.higher_order.extents import read_window
 from funcgrad.passes.cost import work_of
-from funcgrad.primitives.shape import Slice
 
 
 def with_shared_windows(program: Program) -> Program:
@@ -30,7 +30,7 @@ def with_shared_windows(program: Program) -> Program:
 def _moved(equations: Sequence[Equation]) -> list[Equation] | None:
     """The equations after one round, ``None`` if none has moved."""
     slices: dict[Atom, Equation] = {
-        e.outputs[0]: e for e in equations if isinstance(e.primitive, Slice)
+        e.outputs[0]: e for e in equations if read_window(e.primitive) is not None
     }
     groups: dict[tuple[object, Atom], list[Equation]] = {}
     for equation in equations:
