@@ -92,6 +92,7 @@ TABLES = {
     "interop.scipy.installing._originals": "one patch",
     "base.namespaces._fallbacks": IMPORT,
     "base.namespaces._presented": IMPORT,
+    "base.signatures._COMPLETE": IMPORT,
     "base.signatures._TABLES": IMPORT,
     "linting.rule.RULES": IMPORT,
     "profiling.what_if.trial.TRIALS": IMPORT,
