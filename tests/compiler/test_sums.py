@@ -200,3 +200,19 @@ def test_rows_that_are_folded_at_a_time(length: int, n_rows: int, dtype: str) ->
     np.testing.assert_allclose(w, exact, atol=4 * eps * scale, rtol=0)
     np.testing.assert_allclose(total, np.sum(np.square(exact), axis=1), rtol=16 * eps)
     np.testing.assert_array_equal(most, [np.max(a - x, axis=1) for x in steps])
+
+
+JAMMED: dict[str, Any] = {
+    "once more": (lambda a, x: fnp.sum(a * x, axis=1) + x[0], "i0_last"),
+    "alone": (lambda a, x: fnp.sum(fnp.sum(a * x, axis=1) ** 2), "i0_whole"),
+}
+
+
+@pytest.mark.parametrize("name", JAMMED)
+def test_any_number_of_rows_is_left_of_those_that_are_folded_at_once(name: str) -> None:
+    function, sign = JAMMED[name]
+    compiled, x = fg.jit(function), np.arange(40.0)
+    for rows in range(5, 9):
+        a = np.arange(rows * 40.0).reshape(rows, 40)
+        assert np.array_equal(compiled(a, x), function(a, x)), rows
+    assert sign in compiled.lower(np.ones((1000, 40)), x).as_text()

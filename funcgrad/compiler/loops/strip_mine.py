@@ -15,6 +15,7 @@ from funcgrad.compiler.loops.language import (
     Body,
     Expression,
     For,
+    If,
     Statement,
     Variable,
     assigned,
@@ -75,18 +76,20 @@ def strip_mine(
                 return present(value)
         return rebuilt(x, present)
 
-    def strips(stop: Expression, lanes: Expression, step: int, body: Body, names: Names) -> For:
+    def at(lanes: Expression, body: Body, names: Names) -> list[Statement]:
         suffix = next(suffixes)
         names = {**names, **{name: name + suffix for name in own}}
-        first = Assign(names[loop.index], lanes)
-        return For(m.name, start, stop, step, [first, *renamed(body, names)])
+        return [Assign(names[loop.index], lanes), *renamed(body, names)]
 
     if vectors.has_rest or vectors.is_split:
         length, whole = loop.stop - loop.start, Variable("whole")
         made.append(Assign(whole.name, loop.stop - (length & (vectors.wide - 1))))
-        lanes, body = call("lanes", m, vectors.wide), rewritten(loop.body, present)
-        made.append(strips(whole, lanes, vectors.wide, body, {}))
+        body = at(call("lanes", m, vectors.wide), rewritten(loop.body, present), {})
+        made.append(For(m.name, start, whole, vectors.wide, body))
         start = whole
-    lanes = call("first_lanes", m, loop.stop, vectors.narrow)
     names = carried if vectors.has_rest or vectors.is_rest else {}
-    return [*made, strips(loop.stop, lanes, vectors.narrow, loop.body, names)]
+    if vectors.is_split and not vectors.has_rest:
+        lanes = call("some_lanes", start, loop.stop, vectors.narrow)
+        return [*made, If(start < loop.stop, at(lanes, loop.body, names))]
+    lanes = call("first_lanes", m, loop.stop, vectors.narrow)
+    return [*made, For(m.name, start, loop.stop, vectors.narrow, at(lanes, loop.body, names))]
