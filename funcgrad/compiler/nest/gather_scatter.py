@@ -22,11 +22,9 @@ from funcgrad.compiler.loops.language import (
     all_of,
     applied,
     call,
-    equal,
     of,
-    sum_of,
 )
-from funcgrad.compiler.machine import FEW, SEVERAL, SUM_BLOCK
+from funcgrad.compiler.machine import PARTS_PER_THREAD, SUM_BLOCK
 from funcgrad.compiler.nest import nodes
 from funcgrad.compiler.nest.codegen import generate_copy
 from funcgrad.compiler.nest.iteration import FIRST, Access, IterationSpace, Loop, Span
@@ -117,175 +115,45 @@ def generate_scatter(node: nodes.Put) -> Iterator[Kernel]:
     if isinstance(updates, View) and updates.value.placed_by is node:
         return
     yield from _copied(node.operands[0], whole(node.out))
-    yield _Scatter(node).kernel
+    yield _taken_in(node)
 
 
-class _Scatter:
-    """Elements are taken in one after the other, as far as they may go to the same place.
+def _taken_in(node: nodes.Put) -> Kernel:
+    """The kernel that takes elements in, one after the other as far as they may go to one place.
 
-    So threads share lanes, or the elements of rows; or numbers whose places ascend, each thread
-    those of some places, if that is how they turn out to be.
+    So threads share lanes, or the elements of rows.
     """
-
-    def __init__(self, node: nodes.Put) -> None:
-        _, updates, *indices = node.operands
-        self.node = node
-        self.source = source = KernelBuilder()
-        shape, n = updates.shape, len(updates.shape) - node.n_rest
-        self.target, self.given = Access(node.target), Access(updates)
-        rest = (0,) * node.n_rest
-        self.indices = [Access(x, (*Access(x).strides[:n], *rest)) for x in indices]
-        accesses = [self.target, self.given, *self.indices]
-        segments = ("i", range(n)), ("j", range(n, len(shape)))
-        self.space = _space(source, shape, accesses, segments)
-        self.places, self.row = self.space.segments
-        long = [axis for axis in range(n) if shape[axis] != 1]
-        has_lanes = bool(long) and long[0] in node.lanes
-        is_row = math.prod(shape[n:]) > 1
-        is_of_row = is_row and not has_lanes
-        first = _declared(self.space, self.row if is_of_row else self.places)
-        is_number = math.prod(shape[n:]) == 1 and n > 0 and bool(self.indices)
-        is_line = is_number and len(self.places) == 1 and not has_lanes
-        for k, (length, step) in enumerate(zip(node.lengths, node.steps, strict=True)):
-            source.assign(f"n{k}", source.word(length))
-            size = node.out.dtype.itemsize
-            source.assign(f"s{k}", size if step == 1 else source.word(step * size))
-        self.sites = [None if site is None else source.word(site) for site in node.sites]
-        if is_line:
-            self.total = source.assign("total", source.word(math.prod(shape)))
-            if not self.node.is_replaced:
-                self.zero = source.literal(node.out.dtype.type(0))
-            self._write_line(self.places[0])
-        else:
-            self._write()
-        is_parallel = has_lanes or is_row or is_line
-        self.kernel = source.kernel(
-            first.size, is_parallel=is_parallel, work=math.prod(shape), nodes=(node,)
-        )
-        if not has_lanes:
-            self.kernel.per_thread = 1
-
-    def _place(self, is_written: bool = False) -> tuple[Expression | None, Expression | None]:
-        """The bytes from the target to the place of an element, and whether there is one."""
-        source, tests = self.source, []
-        for k, access in enumerate(self.indices):
-            index, mode, length = self.space.load(access), self.node.mode, Variable(f"n{k}")
-            site = self.sites[k] if is_written and self.sites else None
-            test = resolve(source, mode, f"k{k}", index, access.dtype, length, site)
+    _, updates, *indices = node.operands
+    source, shape, n = KernelBuilder(), updates.shape, len(updates.shape) - node.n_rest
+    target, given, rest = Access(node.target), Access(updates), (0,) * node.n_rest
+    accesses = [Access(x, (*x.strides[:n], *rest)) for x in indices]
+    segments = ("i", range(n)), ("j", range(n, len(shape)))
+    space = _space(source, shape, [target, given, *accesses], segments)
+    places, row = space.segments
+    long = [axis for axis in range(n) if shape[axis] != 1]
+    has_lanes, is_row = bool(long) and long[0] in node.lanes, math.prod(shape[n:]) > 1
+    first = _declared(space, row if is_row and not has_lanes else places)
+    size = node.out.dtype.itemsize
+    for k, (length, step) in enumerate(zip(node.lengths, node.steps, strict=True)):
+        source.assign(f"n{k}", source.word(length))
+        source.assign(f"s{k}", size if step == 1 else source.word(step * size))
+    sites = [None if site is None else source.word(site) for site in node.sites]
+    with space.inside(places):
+        tests, place = [], space.address(target)
+        for k, access in enumerate(accesses):
+            index, bound, site = space.load(access), Variable(f"n{k}"), sites[k] if sites else None
+            test = resolve(source, node.mode, f"k{k}", index, access.dtype, bound, site)
             tests += [] if test is None else [test]
-        moves = [Variable(f"k{k}") * Variable(f"s{k}") for k in range(len(self.indices))]
-        return sum_of(moves) if moves else None, all_of(tests) if tests else None
-
-    def _distance(self) -> Expression:
-        """The bytes from the target to the place of the current element."""
-        moves, _ = self._place()
-        assert moves is not None
-        return moves
-
-    def _write(self, span: Span | None = None) -> None:
-        source, space, target = self.source, self.space, self.target
-        with space.inside(self.places, span):
-            moves, test = self._place(is_written=True)
-            with nullcontext() if test is None else source.when(test):
-                place = space.address(target)
-                if moves is not None:
-                    place = call("offset", place, moves)
-                row = source.assign("row", place)
-                with space.counted_from(target, row), space.inside(self.row):
-                    space.store(target, self._taken(space.load(target)))
-
-    def _taken(self, value: Expression) -> Expression:
-        return applied(self.node.step, [value, self.space.load(self.given)])
-
-    # Numbers, one after the other.
-
-    def _write_line(self, loop: Loop) -> None:
-        """Divide elements among threads where places ascend; keep results of runs in a register.
-
-        The ends of short runs would not be predicted: their results go through memory.
-        """
-        source = self.source
-        compared = self._compare(loop)
-        with source.when(Variable("falls") > 0), source.when(equal(loop.begin, 0)):
-            self._write((FIRST, self.total))
-        with source.otherwise():
-            self._share(loop)
-            if self.node.is_replaced:
-                self._write()
-                return
-            with source.when(Variable("runs") * SEVERAL > compared):
-                self._write()
-            with source.otherwise():
-                self._accumulate(loop)
-
-    def _accumulate(self, loop: Loop) -> None:
-        """Take elements in where places ascend, in long runs."""
-        source = self.source
-        here = source.assign("here", call("i64", -1))
-        value = source.assign("value", self.zero)
-        with self.space.over(loop):
-            moves, test = self._place(is_written=True)
-            assert moves is not None
-            with nullcontext() if test is None else source.when(test):
-                place = source.assign("place", moves)
-                with source.when(call("not_equal", place, here)):
-                    self._leave(here, value)
-                    loaded = call("load", self._element(place), 0, self.target.scope)
-                    source.assign("value", loaded)
-                source.assign("here", place)
-                source.assign("value", self._taken(value))
-        self._leave(here, value)
-
-    def _element(self, place: Expression) -> Expression:
-        return call("offset", self.target.pointer, place)
-
-    def _leave(self, here: Expression, value: Expression) -> None:
-        with self.source.when(here >= 0):
-            self.source.store(self._element(here), 0, value, self.target.scope)
-
-    def _compare(self, loop: Loop) -> Expression:
-        """Whether a place is before the one that comes before it: known soon if it often is.
-
-        Also how many runs of equal places there are. Where all is one part, nobody shares it, and
-        a block says how long runs are.
-
-        Returns: How many elements were looked at, if no place is before another one.
-        """
-        source = self.source
-        is_shared = (loop.begin > 0) | (loop.end < self.total)
-        few = call("minimum", SUM_BLOCK, self.total)
-        compared = source.assign("compared", call("select", is_shared, self.total, few))
-        before = source.assign("before", call("i64", -(1 << 62)))
-        falls = source.assign("falls", call("i64", 0))
-        runs = source.assign("runs", call("i64", 0))
-        with source.blocks("block", FIRST, compared, SUM_BLOCK) as block:
-            with self.space.over(loop, block):
-                place = source.assign("place", self._distance())
-                falls = source.assign("falls", call("maximum", falls, call("i64", place < before)))
-                source.assign("runs", runs + call("i64", call("not_equal", place, before)))
-                source.assign("before", place)
-            with source.when(falls > 0):
-                source.leave()
-        return compared
-
-    def _share(self, loop: Loop) -> None:
-        """Begin and end where places change."""
-        source = self.source
-        with source.loop("side", 0, 2) as side:
-            is_first = equal(side, 0)
-            edge = source.assign("edge", call("select", is_first, loop.begin, loop.end))
-            with source.when((edge > 0) & (edge < self.total)):
-                with self.space.over(loop, (edge - 1, edge)):
-                    before = source.assign("before", self._distance())
-                moved = source.assign("moved", self.total)
-                with self.space.over(loop, (edge, self.total)):
-                    place = source.assign("place", self._distance())
-                    with source.when(call("not_equal", place, before)):
-                        source.assign("moved", loop.index)
-                        source.leave()
-                source.assign("edge", moved)
-            source.assign("begin", call("select", is_first, edge, loop.begin))
-            source.assign("end", call("select", is_first, loop.end, edge))
+        with source.when(all_of(tests)) if tests else nullcontext():
+            for k in range(len(accesses)):
+                place = call("offset", place, Variable(f"k{k}") * Variable(f"s{k}"))
+            with space.counted_from(target, source.assign("row", place)), space.inside(row):
+                value = applied(node.step, [space.load(target), space.load(given)])
+                space.store(target, value)
+    return source.kernel(
+        first.size, is_parallel=has_lanes or is_row, work=math.prod(shape), nodes=(node,),
+        per_thread=PARTS_PER_THREAD if has_lanes else 1,
+    )  # fmt: skip
 
 
 def is_there(operand: Operand, place: View) -> bool:
@@ -388,8 +256,7 @@ def generate_search(node: nodes.Search) -> Iterator[Kernel]:
 def generate_scan(node: nodes.Scan) -> Iterator[Kernel]:
     """The kernel of a running fold.
 
-    Loops over the other axes, then along the axis, with the results so far in registers: those of
-    several lines, if there are as many.
+    Loops over the other axes, then along the axis, with the results so far in a register.
     """
     form, axis = node.form, node.form.axis
     source, shape = KernelBuilder(), node.out.shape
@@ -399,14 +266,11 @@ def generate_scan(node: nodes.Scan) -> Iterator[Kernel]:
     first = _declared(space)
     zero = source.literal(neutral(form.init, node.out.dtype))
     (*outer, last), along = space.segments
-    with space.inside(outer):
-        with space.over(last):
-            here = source.assign("h", zero)
-            with space.inside(along, is_reverse=form.reverse):
-                elements = [source.assign(f"x{k}", space.load(x)) for k, x in enumerate(given)]
-                source.assign("h", applied(form.step, [here, *elements]))
-                space.store(out, here)
-        if along and last.size >= FEW:
-            source.jam(FEW)
+    with space.inside(outer), space.over(last):
+        here = source.assign("h", zero)
+        with space.inside(along, is_reverse=form.reverse):
+            elements = [source.assign(f"x{k}", space.load(x)) for k, x in enumerate(given)]
+            source.assign("h", applied(form.step, [here, *elements]))
+            space.store(out, here)
     lanes = lanes_along(next((i for i in others if shape[i] != 1), axis), shape)
     yield source.kernel(first.size, is_parallel=True, work=math.prod(shape), lanes=lanes)

@@ -318,11 +318,6 @@ class Put(Node):
     step: str
     sites: tuple[Site | None, ...] = ()
 
-    @property
-    def is_replaced(self) -> bool:
-        """Whether nothing of an element is left when another one comes to it."""
-        return "{0}" not in self.step
-
 
 @dataclass(eq=False)
 class ArgFold(Node):
