@@ -168,7 +168,8 @@ class Unswitcher:
             for condition, *_ in _choices(node):
                 found.update(dict.fromkeys(self._candidates(condition, node)))
         # Of a few vectors, finding out which ones are needed would be most of the work.
-        is_short = plan.row[-1].size <= (SEVERAL if vectors is None else 2 * vectors.wide)
+        few = SEVERAL if vectors is None else max(vectors.wide, 2 * vectors.narrow)
+        is_short = plan.row[-1].size <= few
         wanted = (sides for sides in found if not is_short or _is_about_rows(sides))
         splits = [self._divided(body, sides, vectors) for sides in wanted]
         best = max((s for s in splits if s is not None), key=lambda s: s[0], default=None)
