@@ -10,7 +10,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad.compiler.loops.hoist import hoist
-from funcgrad.compiler.loops.language import For, Function
+from funcgrad.compiler.loops.language import SCOPES, For, Function
 from funcgrad.compiler.loops.library.tiles import TileRows, Tiles
 from funcgrad.compiler.native import elementary, llvm_backend
 from funcgrad.compiler.native import translate as front
@@ -211,6 +211,10 @@ HOISTED = [
     ("v = x * -c", "v = x * h1", "h1 = negative(c)"),
     ("v = x * (c + exp(d) / 2)", "v = x * h1", "h1 = c + (exp(d) / 2)"),
     ("v = load(p, i, 1) + x", "v = load(p, i, 1) + x", ""),
+    ("v = load(r, 0, 3) + x", "v = h1 + x", "h1 = load(r, 0, 3)"),
+    # The loop writes to memory of this scope, or of another kernel.
+    ("v = load(r, 0, 2) + x", "v = load(r, 0, 2) + x", ""),
+    (f"v = load(r, 0, {SCOPES + 1}) + x", f"v = load(r, 0, {SCOPES + 1}) + x", ""),
 ]
 
 
@@ -225,3 +229,18 @@ def test_what_does_not_vary_is_moved_before_the_loop(statement: str, left: str, 
     assert isinstance(loop, For)
     assert [*loop.body[1].lines()] == [left]
     assert function.text == text  # it is another one
+
+
+STAYS = {
+    "where not every iteration loads": ["if x > 0:", "    v = load(r, 0, 3)"],
+    "whose scope begins anew": ["scope(3)", "v = load(r, 0, 3)"],
+    "beside a word that may write to any memory": ["room(1)", "v = load(r, 0, 3)"],
+}
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_loads_stay_in_the_loop(name: str) -> None:
+    lines = ["def kernel(slots, args):", "    for i in range(0, n):", "        x = load(q, i, 1)"]
+    lines += [f"        {line}" for line in STAYS[name]] + ["    return 0"]
+    function = read("\n".join(lines))
+    assert hoist(function, lambda name: WORDS[name].is_pure).text == function.text

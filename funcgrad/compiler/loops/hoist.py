@@ -11,13 +11,15 @@ number, whose instructions use each other more than once, there are exponentiall
 get to see one.
 
 What is moved can be computed at any time: words without side effects neither trap nor read memory.
-A loop that does not run at all has then computed a few numbers in vain.
+A loop that does not run at all has then computed a few numbers in vain. Numbers at the place of a
+pointer are loaded before a loop, too, that writes to other places alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import cached_property
 
 from funcgrad.compiler.loops import language
 
@@ -78,7 +80,34 @@ class _Loop:
         self.moved: list[language.Assign] = []
         self.varying = varying
         self.known: dict[int, bool] = {}
+        self.whole = body
+        self.is_certain = True
         self.body = self._kept(body)
+
+    @cached_property
+    def written(self) -> set[int] | None:
+        """The scopes of memory that the loop may change; nothing if it may change any.
+
+        Those that begin anew in each iteration, as those of a kernel within a loop, promise nothing
+        about another one.
+        """
+        found: set[int] = set()
+        waiting = [*language.expressions(self.whole)]
+        while waiting:
+            match waiting.pop():
+                case language.Apply(word, operands):
+                    waiting += operands
+                    if word.startswith("store") or word == "scope":
+                        match operands[-1]:
+                            case language.Number(int(scope)):
+                                found.add(scope)
+                            case _:
+                                return None
+                    elif not (
+                        word.startswith("load") or word in _HARMLESS or self.hoister.is_pure(word)
+                    ):
+                        return None
+        return found
 
     def _kept(self, body: language.Body) -> list[language.Statement]:
         return [kept for statement in body if (kept := self._treated(statement)) is not None]
@@ -101,7 +130,16 @@ class _Loop:
                 return statement
         target, operands, blocks = statement.parts()
         operands = [self._named(x) for x in operands]
-        return statement.of_parts(target, operands, [self._kept(block) for block in blocks])
+        return statement.of_parts(target, operands, [*map(self._kept_at_times, blocks)])
+
+    def _kept_at_times(self, block: language.Body) -> list[language.Statement]:
+        """The same of statements that not every iteration runs."""
+        was_certain, self.is_certain = self.is_certain, False
+        self.known.clear()
+        kept = self._kept(block)
+        self.is_certain = was_certain
+        self.known.clear()
+        return kept
 
     def _named(self, value: language.Expression) -> language.Expression:
         """A value, of which what does not vary has names of its own."""
@@ -126,7 +164,23 @@ class _Loop:
     def _is_pure(self, value: language.Apply) -> bool:
         if value.word == "read_word":
             return value.operands[0] is not language.SLOTS
+        if value.word == "load":
+            return self.is_certain and self._stays(*value.operands)
         return self.hoister.is_pure(value.word)
+
+    def _stays(self, pointer: language.Expression, *rest: language.Expression) -> bool:
+        """Whether a number is in memory that the loop does not write to."""
+        match pointer, *rest:
+            case language.Variable(), language.Number(), language.Number(int(scope)):
+                group, written = scope // language.SCOPES, self.written
+                return written is not None and all(
+                    other != scope and other // language.SCOPES == group for other in written
+                )
+        return False
+
+
+_HARMLESS = ("read_word", "write_word", "look")
+"""Words that change no array."""
 
 
 def _is_computed(value: language.Expression) -> bool:
