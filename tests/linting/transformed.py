@@ -175,10 +175,16 @@ def _is_found(f: Callable[..., Any], rule: str, x: Any) -> bool:
 
 
 def shows_slow_line(f: Callable[..., Any], x: Any) -> bool:
-    """Whether a profile of the gradient of a function of `slow` has its line first."""
-    profile = fg.profile(f, seconds=0.05)(x)
-    first = next(line.text for line in profile.lines if line.calls)
-    return first.endswith("# slow") and profile.coverage > 0.95
+    """Whether a profile of the gradient of a function of `slow` has its line first.
+
+    Other processes may have the processor for most of one profile, so there are three.
+    """
+    profiles = (fg.profile(f, seconds=0.05)(x) for _ in range(3))
+    return any(
+        next(line.text for line in profile.lines if line.calls).endswith("# slow")
+        and profile.coverage > 0.95
+        for profile in profiles
+    )
 
 
 PARTS = 12
