@@ -120,9 +120,9 @@ def warn_of_length(name: str, sources: Sequence[SourceLocation | None]) -> None:
     text = (
         f"{name} has {len(sources)} operations, {count} of them from one line.\n"
         f"  at            {line}\n"
-        "A Python loop is unrolled while it is traced, and this one did not become a loop again "
-        "(FUNCGRAD_DEBUG=1 prints why), so every operation is compiled. lax.scan, fori_loop and "
-        "while_loop trace their body once: they compile in milliseconds, whatever the number of "
-        "steps."
+        "A Python loop is unrolled while it is traced. If there is one around this line, it did "
+        "not become a loop again (FUNCGRAD_DEBUG=1 prints why), so every operation is compiled: "
+        "lax.scan, fori_loop and while_loop trace their body once, and compile in milliseconds, "
+        "whatever the number of steps."
     )
     warn_at(line, LongProgramWarning(text))

@@ -182,6 +182,8 @@ def test_splines_of_rotations(count: int) -> None:
         np.testing.assert_allclose(jumps, 0, atol=1e-9)
 
 
+# Its formula alone has thousands of operations, without a loop.
+@pytest.mark.filterwarnings("ignore::funcgrad.errors.LongProgramWarning")
 @pytest.mark.parametrize("count", [2, 3, 6])
 @pytest.mark.nightly
 def test_derivatives_of_splines_of_rotations(count: int) -> None:
