@@ -344,7 +344,7 @@ def sparse_derivative(
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         matrices, aux, probe = compiled(*args, **kwargs)
-        if isinstance(matrices, SparseArray) and not aux and probe is None:
+        if type(matrices) is SparseArray and not aux and probe is None:
             return _eager(matrices)  # nearly always, and small matrices take microseconds
         if probe is not None and not is_traced(probe[0]):
             find = lambda: _Point(  # noqa: E731
@@ -376,7 +376,10 @@ def _given(what: str, sparse: Any, is_symmetric: bool) -> SparsityPattern:
 
 def _eager(matrix: SparseArray) -> Any:
     """SciPy's matrix, if entries are known."""
-    return matrix if is_traced(matrix.data) else matrix.to_scipy()
+    data = matrix.data
+    if type(data) is np.ndarray:
+        return matrix.pattern.matrix(data)
+    return matrix if is_traced(data) else matrix.to_scipy()
 
 
 def _with_floats(given: Any, point: _Point) -> Any:

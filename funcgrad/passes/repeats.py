@@ -21,6 +21,9 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 _MAX_PERIODS = 6
 """How many periods are tried at a level."""
 
+_MOST = 1 << 62
+"""Numbers that stand for several are smaller."""
+
 _NARROW = 4
 """Operands of most operations: longer lists are compared one by one."""
 
@@ -78,9 +81,7 @@ class Repeats:
         """For every level, how far from every place the next one is that is alike."""
         places, levels, length = self._tokens, [], 1
         while len(places) > self._least:
-            order = np.argsort(places, kind="stable")
-            ordered = places[order]
-            is_alike = ordered[1:] == ordered[:-1]
+            order, is_alike = _ordered(places)
             distances = np.diff(order)[is_alike]
             if not len(distances):
                 break
@@ -99,6 +100,22 @@ class Repeats:
         frequent = np.argsort(counts, kind="stable")[-_MAX_PERIODS:]
         enough = [int(values[i]) for i in frequent if counts[i] * 2 >= self._least]
         return sorted(enough, reverse=True)
+
+
+def _ordered(numbers: Integers) -> tuple[Integers, Integers]:
+    """Places of numbers in their order, and which of them is like the one before.
+
+    Sorting numbers takes a fraction of the time of sorting their places, which here are their last
+    digits, if there is room for them.
+    """
+    bits = len(numbers).bit_length()
+    if int(numbers.max(initial=0)) >= _MOST >> bits or numbers.min(initial=0) < 0:
+        order = np.argsort(numbers, kind="stable")
+        ordered = numbers[order]
+    else:
+        keys = np.sort(numbers << bits | np.arange(len(numbers)))
+        ordered, order = keys >> bits, keys & ((1 << bits) - 1)
+    return order, ordered[1:] == ordered[:-1]
 
 
 # Tokens from what equations are.
@@ -146,16 +163,21 @@ def rows_numbered(heads: Integers, ends: Integers, entries: Integers) -> Integer
         entries: The others.
     """
     lengths = np.diff(ends)
-    numbers = heads * (lengths.max(initial=0) + 1) + lengths
+    base = int(lengths.max(initial=0)) + 1
+    numbers, end = heads * base + lengths, (int(heads.max(initial=0)) + 1) * base
     entries = entries - entries.min(initial=0)
-    base = entries.max(initial=0) + 1
+    base = int(entries.max(initial=0)) + 1
     for k in range(_NARROW):
+        if end > _MOST // base:
+            _, numbers = np.unique(numbers, return_inverse=True)
+            end = len(numbers)
         (rows,) = np.nonzero((lengths > k) & (lengths <= _NARROW))
-        _, numbers = np.unique(numbers, return_inverse=True)
-        _, longer = np.unique(numbers[rows] * base + entries[ends[rows] + k], return_inverse=True)
-        numbers[rows] = len(numbers) + longer
+        digits = np.zeros(len(numbers), np.int64)
+        digits[rows] = entries[ends[rows] + k]
+        numbers, end = numbers * base + digits, end * base
     known: dict[Any, int] = {}
+    _, heads = np.unique(numbers, return_inverse=True)
     for i in np.flatnonzero(lengths > _NARROW).tolist():
-        key = (int(numbers[i]), entries[ends[i] : ends[i + 1]].tobytes())
-        numbers[i] = 3 * len(numbers) + known.setdefault(key, len(known))
-    return numbers
+        key = (int(heads[i]), entries[ends[i] : ends[i + 1]].tobytes())
+        heads[i] = len(numbers) + known.setdefault(key, len(known))
+    return heads

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad import lax
 from funcgrad import lowering as forms
 from funcgrad.base.records import dataclass
 from funcgrad.core.program import Atom, Equation, Literal
@@ -38,7 +39,7 @@ MOST_TABLES = 8
 less time."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Term:
     """A sum over windows of an array, times factors for each column.
 
@@ -120,6 +121,25 @@ class Term:
             found = source if factor == 1 else factor * source
         return found if self.rows is None else found * self.rows
 
+    @property
+    def values(self) -> list[Any]:
+        """Arrays that are multiplied by zeros, where a column does not depend on a place."""
+        is_full = self.taps.all() or self.place is not None
+        return (
+            [] if is_full else [x for x in (self.source, self.rows, self.columns) if x is not None]
+        )
+
+    def by_place(self, size: int, first: int, dtype: Any) -> Any:
+        """The table, place by place of the windows, without products with zeros.
+
+        So entries stay zero beside values that are not finite, on which they do not depend.
+        """
+        found = fnp.zeros((size, self.taps.shape[1]), dtype)
+        for k, taps in enumerate(self.taps):
+            term = replace(self, low=self.low + k, taps=taps[None])
+            found += fnp.where(taps != 0, term.table(size, first, dtype), 0)
+        return found
+
     def table(self, size: int, first: int, dtype: Any) -> Any:
         """The coefficients, a row for each element."""
         taps = self.taps.astype(dtype)
@@ -181,11 +201,22 @@ class Band:
         terms = (t.convolved(taps, steps - steps.min(), low) for t in self.closed().terms)
         return Band(slide.windows, self.first + low, self.width, tuple(terms))
 
-    def table(self, dtype: Any) -> Any:
-        """The coefficients, a row for each element."""
+    @property
+    def values(self) -> list[Any]:
+        """Arrays that are multiplied by zeros."""
+        return list({id(x): x for t in self.terms for x in t.values}.values())
+
+    def table(self, dtype: Any, is_finite: bool) -> Any:
+        """The coefficients, a row for each element.
+
+        Args:
+            dtype: Their dtype.
+            is_finite: Whether all `values` are.
+        """
         if self.is_by_columns:
             return self._columns(dtype)
-        tables = (t.table(self.size, self.first, dtype) for t in self.terms)
+        table = Term.table if is_finite else Term.by_place
+        tables = (table(t, self.size, self.first, dtype) for t in self.terms)
         return functools.reduce(operator.add, tables)
 
     def _columns(self, dtype: Any) -> Any:
@@ -354,12 +385,19 @@ def band_entries(band: Band, pattern: SparsityPattern) -> Callable[[Any], Any] |
         a, b = 0, 0
 
     def data(dtype: Any) -> Any:
+        are_finite = [fnp.all(fnp.isfinite(x)) for x in band.values]
+        if not are_finite:
+            return entries(dtype, True)
+        is_finite = functools.reduce(operator.and_, are_finite)
+        return lax.cond(is_finite, lambda: entries(dtype, True), lambda: entries(dtype, False))
+
+    def entries(dtype: Any, is_finite: bool) -> Any:
         # Rows that are full are computed where they belong: those around have tables of their own.
         spans = ((0, a), (a, b), (b, band.size))
-        return fnp.concatenate([part(i, j, dtype) for i, j in spans if i < j])
+        return fnp.concatenate([part(i, j, dtype, is_finite) for i, j in spans if i < j])
 
-    def part(start: int, stop: int, dtype: Any) -> Any:
-        table = band.part(start, stop - start).table(dtype)
+    def part(start: int, stop: int, dtype: Any, is_finite: bool) -> Any:
+        table = band.part(start, stop - start).table(dtype, is_finite)
         flat = fnp.reshape(table, (table.size,))
         places = source[matrix.indptr[start] : matrix.indptr[stop]] - start * band.breadth
         return flat if len(places) == table.size else fnp.take(flat, places, mode="clip")

@@ -12,6 +12,7 @@ large ones are left to SciPy.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,6 +43,40 @@ SMALL = 1 << 14
 def scipy_sparse() -> Any:
     """SciPy's sparse matrices, loaded for the first of them: it takes as long as all of ours."""
     return load("scipy.sparse")
+
+
+_OWNING = ("asformat", "eliminate_zeros", "resize", "sort_indices", "sum_duplicates", "transpose")
+"""Methods of matrices that write to the arrays of places, or hand them on."""
+
+
+@cache
+def _matrix_class() -> Any:
+    """SciPy's class of matrices, for those that share the arrays of their places.
+
+    They are read-only, and copied by the first method that needs arrays of its own: copying them
+    for each matrix takes as long as computing its entries.
+    """
+    plain = scipy_sparse().csr_array
+
+    def own(self: Any) -> None:
+        if not self.indices.flags.writeable:
+            self.indices, self.indptr = self.indices.copy(), self.indptr.copy()
+
+    def owning(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            own(self)
+            return method(self, *args, **kwargs)
+
+        return call
+
+    def reduced(self: Any) -> Any:
+        own(self)
+        return plain, ((self.data, self.indices, self.indptr), self.shape)
+
+    methods: dict[str, Any] = {name: owning(getattr(plain, name)) for name in _OWNING}
+    methods |= {"__module__": plain.__module__, "__reduce__": reduced}
+    return type(plain.__name__, (plain,), methods)
 
 
 class Pattern:
@@ -90,10 +125,9 @@ class Pattern:
     def matrix(self, data: Any) -> Any:
         """SciPy's matrix of these entries."""
         places = self._places
-        found = object.__new__(type(places))  # as `copy`, in a third of its time
+        found = object.__new__(_matrix_class())  # as `copy`, in a third of its time
         found.__dict__.update(places.__dict__)
-        # Methods such as `eliminate_zeros` write to the places of a matrix.
-        found.data, found.indices, found.indptr = data, places.indices.copy(), places.indptr.copy()
+        found.data = data
         return found
 
     @cached_property
@@ -104,7 +138,10 @@ class Pattern:
         """
         is_small = max(*self.shape, self.size) <= np.iinfo(np.int32).max
         places = (a.astype(np.int32 if is_small else np.int64) for a in (self.indices, self.indptr))
-        return scipy_sparse().csr_array((np.ones(self.size, np.bool_), *places), self.shape)
+        found = scipy_sparse().csr_array((np.ones(self.size, np.bool_), *places), self.shape)
+        assert found.has_canonical_format  # which it then knows, as all its copies do
+        found.indices.flags.writeable = found.indptr.flags.writeable = False
+        return found
 
     @cached_property
     def padded(self) -> tuple[Any, Any] | None:

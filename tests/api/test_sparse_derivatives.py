@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import tracemalloc
 from typing import Any
@@ -227,9 +228,17 @@ def test_what_a_linear_function_prints_is_printed(capsys: pytest.CaptureFixture[
 def test_places_of_results_are_their_own() -> None:
     jacobian = fg.jacfwd(lambda x: x**2, sparse=True)
     x = np.array([1.0, 0.0, 2.0])
-    first = jacobian(x)
-    first.eliminate_zeros()
-    assert first.nnz == 2
+    ways = (
+        lambda m: m, copy.copy, lambda m: pickle.loads(pickle.dumps(m)), lambda m: m.T,
+        scipy.sparse.csr_matrix,
+    )  # fmt: skip
+    for way in ways:
+        found = way(jacobian(x))
+        found.eliminate_zeros()
+        assert found.nnz == 2
+    assert jacobian(x).indices is jacobian(x).indices
+    with pytest.raises(ValueError, match="read-only"):
+        jacobian(x).indices[0] = 1
     np.testing.assert_allclose(jacobian(x).toarray(), np.diag(2 * x))
     assert jacobian(x).indices.dtype == np.int32
 

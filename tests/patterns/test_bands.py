@@ -64,7 +64,7 @@ def breadths(monkeypatch):
     found = []
     table = bands.Band.table
     monkeypatch.setattr(
-        bands.Band, "table", lambda band, d: found.append(band.breadth) or table(band, d)
+        bands.Band, "table", lambda band, *args: found.append(band.breadth) or table(band, *args)
     )
     return found
 
@@ -123,3 +123,19 @@ def test_entries_are_differentiable():
     step = 1e-5
     ends = [trace(x + s * step * direction) for s in (1, -1)]
     np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), rtol=1e-5)
+
+
+def test_entries_stay_zero_beside_what_is_not_finite():
+    """A column that does not depend on an element has no product with it."""
+    factors = np.ones(N)
+
+    def f(x, factors):
+        q = np.convolve(np.pad(x, (0, BREADTH - 1)), np.ones(BREADTH), mode="valid")[:N]
+        return np.sum(factors * q**3)
+
+    hessian = fg.hessian(f, sparse=True)
+    for place, bad in ((800, np.nan), (30, np.inf)):
+        found = hessian(X, np.where(np.arange(N) == place, bad, factors))
+        rows = found.tocoo().row[~np.isfinite(found.data)]
+        assert rows.size == BREADTH**2
+        assert set(rows.tolist()) == set(range(place, place + BREADTH))
