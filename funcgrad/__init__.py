@@ -18,7 +18,6 @@ from funcgrad.api.arrays import (
     named_scope,
     typeof,
 )
-from funcgrad.api.autograph import autograph
 from funcgrad.api.checkpointing import (
     checkpoint,
     checkpoint_name,
@@ -115,6 +114,7 @@ if TYPE_CHECKING:  # they are loaded on first use
         testing,
         typing,
     )
+    from funcgrad.api.autograph import autograph
     from funcgrad.interop.c import cfunc, export
     from funcgrad.linting import check_derivatives, lint
     from funcgrad.profiling import profile

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, fields, replace
 from functools import partial, update_wrapper
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from funcgrad.api.arguments import (
 from funcgrad.api.background import Background
 from funcgrad.api.calls import CallPath, OfKind, call_path
 from funcgrad.api.checkpointing import parse_bytes
-from funcgrad.api.machine import measured_machine
 from funcgrad.api.staging import (
     ClosedJaxpr,
     ShapeDtypeStruct,
@@ -42,6 +41,7 @@ from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.base.error_state import without_reports
 from funcgrad.base.exact import exact_key
 from funcgrad.base.forking import Lock
+from funcgrad.base.imports import load
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
 from funcgrad.base.records import dataclass
 from funcgrad.base.scalars import SCALAR_NUMBERS
@@ -84,7 +84,9 @@ from funcgrad.observers.promotion import (
     watching_promotion,
 )
 from funcgrad.primitives.objects import flatten_values, unwrapped
-from funcgrad.reports import CostAnalysis, MemoryAnalysis, Report
+
+if TYPE_CHECKING:  # it is loaded on first use
+    from funcgrad.reports import CostAnalysis, MemoryAnalysis, Report
 
 MAX_REASONS = 50
 """How many reasons for traces are remembered."""
@@ -1001,13 +1003,18 @@ class _Kernels(BelongsToProcess):
         """Types of the results, a pytree of `ShapeDtypeStruct`."""
         return self._staged.out_info()
 
+    @property
+    def _report(self) -> Report:
+        found: Report = load("funcgrad.reports").Report(self._executable.plan)
+        return found
+
     def as_text(self) -> str:
         """The program, the steps of its plan and the source of the kernels.
 
         Steps and kernels show the user's lines that they compute, what they read and write, and the
         bytes that they move.
         """
-        return Report(self._executable.plan).text(self._staged.paths)
+        return self._report.text(self._staged.paths)
 
     def cost_analysis(self) -> CostAnalysis:
         """Operations, bytes and the least time of a call.
@@ -1028,7 +1035,7 @@ class _Kernels(BelongsToProcess):
             >>> compiled.cost_analysis()["transcendentals"]
             16.0
         """
-        return Report(self._executable.plan).cost(measured_machine())
+        return self._report.cost(load("funcgrad.api.machine").measured_machine())
 
 
 class Lowered(_Kernels):
@@ -1066,7 +1073,7 @@ class Compiled(_Kernels):
             >>> compiled.memory_analysis().argument_size_in_bytes
             8000
         """
-        return Report(self._executable.plan).memory_analysis()
+        return self._report.memory_analysis()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = without_float0((args, kwargs))

@@ -75,6 +75,7 @@ _OF_MODULES = (
         "funcgrad.distributed.sharded": "funcgrad.distributed.optimizers",
         "funcgrad.distributed.top_k_mean": "funcgrad.distributed.optimizers",
         "funcgrad.distributed.waits": "funcgrad.distributed.waiting",
+        "funcgrad.autograph": "funcgrad.api.autograph",
         "funcgrad.cfunc": "funcgrad.interop.c",
         "funcgrad.export": "funcgrad.interop.c",
         "funcgrad.lint": "funcgrad.linting",
