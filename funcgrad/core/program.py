@@ -9,6 +9,7 @@ traced ones became leading inputs. So the transformations of a program can be me
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from funcgrad.base.tables import keep, used
@@ -92,6 +93,28 @@ class Equation:
 
     def __repr__(self) -> str:
         return f"Equation({self.primitive.name}, {self.inputs} -> {self.outputs})"
+
+
+def all_inputs(equations: Sequence[Equation]) -> tuple[list[Atom], list[int]]:
+    """The inputs of equations, one behind the other, and where those of each end.
+
+    No tuples are made of them, as `Equation.inputs` does: a garbage collection would traverse them.
+    """
+    found: list[Atom] = []
+    ends: list[int] = []
+    for first, second in zip(map(_FIRST, equations), map(_SECOND, equations), strict=True):
+        if second is not None:
+            found.append(first)
+            found.append(second)
+        elif type(first) is tuple:
+            found += first
+        else:
+            found.append(first)
+        ends.append(len(found))
+    return found, ends
+
+
+_FIRST, _SECOND = attrgetter("_inputs"), attrgetter("_second")
 
 
 MAX_FACTS = 512

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -189,10 +191,18 @@ def _are_given_alike(iterations: Sequence[Sequence[Equation]], others: Collectio
     return True
 
 
+def places_of(equations: Sequence[Equation]) -> Integers:
+    """Begin of the windows of equations that read one each, by axis."""
+    numbers = chain.from_iterable(window[0] for window in map(_WINDOW, equations))
+    return np.fromiter(numbers, np.int64).reshape(len(equations), -1)
+
+
+_WINDOW = attrgetter(f"primitive.{read_window.name}")
+
+
 def _places(iterations: Sequence[Sequence[Equation]], j: int) -> Integers:
     """Places at which the windows of an equation begin, by iteration and axis."""
-    windows = [read_window(e[j].primitive) for e in iterations]
-    return np.array([w[0] for w in windows if w is not None], np.int64)
+    return places_of([e[j] for e in iterations])
 
 
 @dataclass(eq=False)
@@ -488,4 +498,4 @@ def _common(extents: Iterable[Extent]) -> Extent | None:
     return found
 
 
-__all__ = ["Extent", "Extents", "Handling", "Ragged", "extents_of", "read_window"]
+__all__ = ["Extent", "Extents", "Handling", "Ragged", "extents_of", "places_of", "read_window"]

@@ -426,11 +426,11 @@ class _Rolling:
             operands: list[loop_body.Operand] = []
             for k, atom in enumerate(equation.inputs):
                 if type(step) is not loop_body.Window or step.scanned is None:
-                    operands.append(self._operand(column + k, atom, j, k))
+                    operands.append(self._operand(column + k, atom))
             self.operands.append(operands)
             self.steps.append(step)
 
-    def _operand(self, column: int, atom: Atom, j: int, k: int) -> loop_body.Operand:
+    def _operand(self, column: int, atom: Atom) -> loop_body.Operand:
         run = self.run
         if column in run.local:
             return loop_body.Local(*run.local[column])
@@ -441,7 +441,8 @@ class _Rolling:
             return self._const([run.fixed[column] for run in self.runs])
         if column in run.varied:
             return self._element(run.varied[column])
-        return self._scalar(atom, [i[j].inputs[k] for i in self.iterations])
+        search = self.rewriting.search
+        return self._scalar(atom, [x for run in self.runs for x in search.column(column, run)])
 
     def _scalar(self, atom: Atom, literals: Sequence[Any]) -> loop_body.Operand:
         """A scalar that is written into the program."""

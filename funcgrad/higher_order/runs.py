@@ -21,6 +21,7 @@ import sys
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from itertools import repeat
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ from funcgrad.base import environment
 from funcgrad.base.records import dataclass
 from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.program import Atom, Equation, Literal, Program, Var
-from funcgrad.higher_order.extents import Ragged, extents_of, read_window
+from funcgrad.core.program import Atom, Equation, Literal, Program, Var, all_inputs
+from funcgrad.higher_order.extents import Ragged, extents_of, places_of, read_window
 from funcgrad.passes.repeats import Integers, Repeats, flattened, numbered, rows_numbered
 
 but_lengths: Facet[Hashable] = Facet("but_lengths", None)
@@ -194,7 +195,9 @@ class Search:
     def _read(self) -> None:
         """Number the names in the order in which they are made, and read the operands."""
         program, equations = self.program, self.equations
-        operands, self.first_operand = flattened(e.inputs for e in equations)
+        operands, ends_of_operands = all_inputs(equations)
+        self.atoms = operands
+        self.first_operand = np.array([0, *ends_of_operands], np.int64)
         results, ends = flattened(e.outputs for e in equations)
         self.vars: list[Var] = [*program.inputs, *(var for var, _ in program.constants)]
         self.constants = dict(program.constants)
@@ -419,10 +422,13 @@ class Search:
         """
         jumps: Integers | None = None
         moves = False
+        seen: set[bytes] = set()
         for column in self._indices(run):
             steps = np.diff(column, axis=0).reshape(run.steps - 1, -1)
-            if (steps == steps[0]).all():
+            key = steps.tobytes()
+            if key in seen or (steps == steps[0]).all():
                 continue
+            seen.add(key)
             values, counts = np.unique(steps, axis=0, return_counts=True)
             places = np.flatnonzero((steps != values[counts.argmax()]).any(1))
             if jumps is not None and not np.array_equal(places, jumps):
@@ -438,18 +444,23 @@ class Search:
 
     def places(self, j: int, run: Run) -> Integers:
         """Begin of the window of an equation along every axis, in all iterations."""
-        windows = [read_window(e.primitive) for e in self.equations[j : run.stop : run.period]]
-        return np.array([window[0] for window in windows if window is not None], np.int64)
+        return places_of(self.equations[j : run.stop : run.period])
 
     def _indices(self, run: Run) -> Iterator[Integers]:
         """The places of every window of the body, and the integers in it, in all iterations."""
         for j in range(run.start, run.start + run.period):
-            alike = self.equations[j : run.stop : run.period]
-            if read_window(alike[0].primitive) is not None:
+            if read_window(self.equations[j].primitive) is not None:
                 yield self.places(j, run)
-            for k, atom in enumerate(alike[0].inputs):
-                if type(atom) is Literal and atom.aval.dtype.kind == "i":
-                    yield np.array([e.inputs[k].value for e in alike], np.int64)  # type: ignore[union-attr]
+        first, end = self.first_operand[run.start], self.first_operand[run.start + run.period]
+        for column, atom in enumerate(self.atoms[first:end]):
+            if type(atom) is Literal and atom.aval.dtype.kind == "i":
+                yield np.fromiter(map(_VALUE, self.column(column, run)), np.int64)
+
+    def column(self, number: int, run: Run) -> Sequence[Atom]:
+        """An operand of the body, as it is in all iterations."""
+        first, end = self.first_operand[run.start], self.first_operand[run.stop]
+        step = (end - first) // run.steps
+        return self.atoms[first + number : end : step]
 
     def _narrowest(self, start: int, period: int, length: int) -> int:
         """The first equation of an iteration: where the fewest names are alive."""
@@ -599,6 +610,9 @@ class Search:
         if saved < least:
             return f"they would save fewer than {least} equations"
         return ""
+
+
+_VALUE = attrgetter("value")
 
 
 def _line(source: Any) -> int:

@@ -173,18 +173,18 @@ class Box:
         return Pad(self.starts, highs, gaps).bind(value, zero)
 
     def record_overwritten(self, x: StageTracer, value: StageTracer) -> StageTracer | None:
-        """`overwritten`, by equations whose line is looked up once: loops write thousands.
+        """A copy with this part replaced, by equations that look their line up once.
 
         Args:
             x: The array.
             value: Its elements here.
-        Returns: The copy; ``None`` unless the present program has both, of one dtype, and the
-            value the layout of this part.
+        Returns: The copy; ``None`` unless the present program has both, of one dtype, the value
+            has the layout of this part, and that steps of 1.
         """
         trace, var, update = x.owner, x.atom, value.atom
         aval, own = var.aval, update.aval
         is_alike = own.dtype is aval.dtype and own.shape == self.layout and value.owner is trace
-        if not is_alike or own.weak_type or aval.weak_type or self.backward:
+        if not (is_alike and self.is_dense) or own.weak_type or aval.weak_type or self.backward:
             return None
         if trace is not current_trace() or self.lengths == self.shape:
             return None
@@ -272,8 +272,11 @@ def known_key(index: Any) -> tuple[Any, ...] | None:
     for e in index if type(index) is tuple else (index,):
         if type(e) is int or e is None or e is Ellipsis:
             key.append(e)
-        elif isinstance(e, slice) and all(type(v) in _KNOWN for v in (e.start, e.stop, e.step)):
-            key.append((e.start, e.stop, e.step))
+        elif type(e) is slice:
+            start, stop, step = bounds = e.start, e.stop, e.step
+            if not (type(start) in _KNOWN and type(stop) in _KNOWN and type(step) in _KNOWN):
+                return None
+            key.append(bounds)
         else:
             return None
     return tuple(key)

@@ -490,15 +490,13 @@ def assigned(x: Any, index: Any, value: Any) -> Any:
     """
     key = known_key(index)
     box = None if key is None else known_box(s.shape_of(x), key)
-    if box is not None and not box.is_dense:
-        box = None
     if box is not None and type(x) is type(value) is StageTracer:
         found = box.record_overwritten(x, value)
         if found is not None:
             return found
     aval = aval_of(x)
     value = assigned_dtype(as_value(value, _ASSIGNMENT), aval.dtype)
-    if box is not None:
+    if box is not None and box.is_dense:
         return box.overwritten(x, _spread(value, aval, box.layout, _ASSIGNMENT))
     mask = traced_mask(index)
     if mask is not None:

@@ -39,6 +39,7 @@ from funcgrad.observers.source import current_location
 from funcgrad.primitives.elementwise import convert, select
 from funcgrad.primitives.objects import StandsForArray, array_for_numpy, unwrapped
 from funcgrad.primitives.shape import broadcast_to, shape_of
+from funcgrad.transforms.stage import StageTracer
 
 Function = Callable[..., Any]
 
@@ -239,6 +240,15 @@ class WritableArray(StandsForArray):
     # Assignment.
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        content = self._content
+        is_recorded = type(content) is type(value) is StageTracer and self._owner is content.owner
+        if is_recorded and self._base is None and self._refusal is None:
+            key = known_key(index)
+            box = None if key is None else known_box(content.aval.shape, key)
+            found = None if box is None else box.record_overwritten(content, value)
+            if found is not None:
+                self._content, self._version = found, next(_STAMPS)
+                return
         self.check_writable("x[index] = value")
         if type(value) is WritableArray and value.resolved()._base is self:
             basic = views.basic_key(self.shape, index)

@@ -45,7 +45,7 @@ def notes_of(trace: Trace) -> _Notes:
 class Messages(Observer):
     """The observer of errors."""
 
-    locate = staticmethod(source.current_location)
+    locate = staticmethod(source.equation_location)
 
     def tracing(self, what: str) -> AbstractContextManager[None]:
         check_stack(what)

@@ -260,6 +260,14 @@ def current_location() -> SourceLocation | None:
     return location_at(sys._getframe(1), _scope.get())
 
 
+def equation_location() -> SourceLocation | None:
+    """`current_location`, asked by what records an equation for other functions of funcgrad.
+
+    These two are not looked at: a frame becomes an object when it is asked for, which takes long.
+    """
+    return location_at(sys._getframe(3), _scope.get())
+
+
 def location_at(frame: FrameType | None, scope: Scope = ()) -> SourceLocation | None:
     """The user's line that a frame, of whatever thread, is executing for.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from funcgrad.base.forking import cached_property
 from funcgrad.core.avals import Shape, ShapedArray, shaped
 from funcgrad.core.facets import Facet
 from funcgrad.core.primitive import Primitive, Value
@@ -30,7 +31,7 @@ class ElementAt(Primitive):
 
     n_operations = 2
 
-    @property
+    @cached_property
     def read_window(self) -> tuple[Shape, Shape, Shape]:
         ones = (1,) * len(self.place)
         return self.place, ones, ones

@@ -411,8 +411,15 @@ class Elementwise(Primitive):
         first = avals[0]
         # Interned avals make the common case an identity check.
         keeps_type = self.result == "same" and (self.keeps_weak or not first.weak_type)
-        if keeps_type and len(avals) <= 2 and avals[-1] is first and first.dtype.kind in self.kinds:
-            return first
+        if keeps_type and len(avals) <= 2 and first.dtype.kind in self.kinds:
+            last = avals[-1]
+            if last is first:
+                return first
+            if last.dtype is first.dtype and not (first.weak_type or last.weak_type):
+                if not last.shape or last.shape == first.shape:
+                    return first
+                if not first.shape:
+                    return last
         shape = broadcast_shapes(self.name, avals)
         dtype = self._check_dtypes(avals)
         weak = self.keeps_weak and all(a.weak_type for a in avals)

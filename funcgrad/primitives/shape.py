@@ -276,7 +276,7 @@ class Slice(Primitive):
                 )
         return x.update(shape=self._shape)
 
-    @property
+    @cached_property
     def read_window(self) -> tuple[Shape, Shape, Shape]:
         return self.starts, self._shape, self.strides
 

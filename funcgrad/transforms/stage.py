@@ -133,7 +133,7 @@ class StageTrace(Trace):
             outputs = [Var(aval) for aval in result]
             self.equations.append(Equation(primitive, inputs, outputs, source))
             return [StageTracer(self, var, source) for var in outputs]
-        if not avals or result is not avals[0]:
+        if not avals or (result is not avals[0] and result is not avals[-1]):
             check_size(primitive.name, result.shape, result.dtype)
         out = Var(result)
         self.equations.append(Equation(primitive, inputs, (out,), source))
