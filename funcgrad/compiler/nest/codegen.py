@@ -22,7 +22,7 @@ from funcgrad.compiler.nest.guards import Guards
 from funcgrad.compiler.nest.iteration import Access, Span, Vectors
 from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, value_of
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
-from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
+from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, depth_first
 from funcgrad.compiler.nest.plan import Plan, is_function
 from funcgrad.compiler.nest.put_through import move_pointers
 from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Split, Unswitcher
@@ -36,7 +36,18 @@ is read or written across stays in the nearest cache until all of a cache line w
 def generate(group: Group, is_inner: bool = False) -> Kernel:
     """The kernel of a group of points and folds; in a loop, one of few elements is in numbers."""
     is_small = is_inner and _is_in_numbers(group)
-    return _Writer(group.nodes, group.space, group.nest, is_small, is_inner).kernel
+    return _Writer(_as_needed(group.nodes), group.space, group.nest, is_small, is_inner).kernel
+
+
+def _as_needed(nodes: list[Node]) -> list[Node]:
+    """Nodes in the order in which results need them: names do not depend on that of a program."""
+    made = {node.out: node for node in nodes}
+
+    def needs(node: Node) -> Iterator[Node]:
+        return (made[x.value] for x in node.operands if isinstance(x, View) and x.value in made)
+
+    roots = [node for node in nodes if isinstance(node, Fold) or node.out.is_stored]
+    return depth_first([*roots, *nodes], needs)
 
 
 def _is_in_numbers(group: Group) -> bool:
