@@ -96,16 +96,12 @@ class Equation:
 
 
 def all_inputs(equations: Sequence[Equation]) -> tuple[list[Atom], list[int]]:
-    """The inputs of equations, one behind the other, and where those of each end.
-
-    No tuples are made of them, as `Equation.inputs` does: a garbage collection would traverse them.
-    """
+    """The inputs of equations, one behind the other, and where those of each end."""
     found: list[Atom] = []
     ends: list[int] = []
     for first, second in zip(map(_FIRST, equations), map(_SECOND, equations), strict=True):
         if second is not None:
-            found.append(first)
-            found.append(second)
+            found += first, second
         elif type(first) is tuple:
             found += first
         else:

@@ -87,13 +87,29 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Run:
-    """Iterations of a loop.
+class Stretch:
+    """Equations that repeat.
 
     Attributes:
         start: The first equation.
         period: Equations of an iteration.
         steps: How many iterations.
+    """
+
+    start: int
+    period: int
+    steps: int
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.period * self.steps
+
+
+@dataclass(frozen=True)
+class Run(Stretch):
+    """Iterations of a loop.
+
+    Attributes:
         local: By operand of the body: the equation and result of the same iteration that it is.
         chains: By operand: the value of an earlier iteration that it is, and its initial values,
             as many as it is iterations old.
@@ -104,9 +120,6 @@ class Run:
         saved: How many equations the loop has less than its iterations, bodies counted.
     """
 
-    start: int
-    period: int
-    steps: int
     local: dict[int, tuple[int, int]]
     chains: dict[int, tuple[Chain, tuple[Var, ...]]]
     fixed: dict[int, Var]
@@ -114,10 +127,6 @@ class Run:
     finals: dict[Chain, Var]
     stacked: dict[tuple[int, int], list[int]]
     saved: int
-
-    @property
-    def stop(self) -> int:
-        return self.start + self.period * self.steps
 
     def may_hold_loop_of(self, steps: int) -> bool:
         """Whether the body is as long as one with a loop of so many iterations."""
@@ -374,19 +383,26 @@ class Search:
         least = self._least(cut, period, steps)
         found = self._fitted(cut, period, steps, least)
         if isinstance(found, str):
-            return found
+            # Each row may read what the one before it has made.
+            rows = self._rows(Stretch(cut, period, steps), returns=True)
+            wider = found if rows is None else self._fitted_rows(cut, period, steps, rows)
+            return wider if isinstance(wider, str) else self._measured([wider])
         lag = max((chain.lag for chain, _ in found.chains.values()), default=1)
         rows = self._rows(found)
-        wider: Run | str = found
+        wider = found
         if rows is not None:
-            first, length = rows
-            begin = found.start + first * period
-            n_rows = (found.steps - first) // length
-            wider = self._fitted(begin, period * length, n_rows, least)
+            wider = self._fitted_rows(found.start, period, found.steps, rows)
         elif 1 < lag <= _MAX_LAG and steps >= LEAST_STEPS * lag:
             # Several iterations at a time: what they hand on need not change places.
             wider = self._fitted(cut, period * lag, steps // lag, least)
         return self._measured([found if isinstance(wider, str) else wider])
+
+    def _fitted_rows(self, start: int, period: int, steps: int, rows: tuple[int, int]) -> Run | str:
+        """The loop whose iterations are rows of iterations."""
+        first, length = rows
+        begin, n_rows = start + first * period, (steps - first) // length
+        least = self._least(start, period, steps)
+        return self._fitted(begin, period * length, n_rows, least)
 
     def _least(self, start: int, period: int, steps: int) -> int:
         """How many equations a loop must save."""
@@ -414,14 +430,18 @@ class Search:
             for i in range(run.start, run.stop, run.period)
         ]
 
-    def _rows(self, run: Run) -> tuple[int, int] | None:
+    def _rows(self, run: Stretch, returns: bool = False) -> tuple[int, int] | None:
         """Begin of the first row, and length of the rows, if iterations are those of two loops.
 
         A loop whose body is another loop and nothing else is one run, whose indices jump back, but
         not to where the first row began.
+
+        Args:
+            run: The iterations.
+            returns: Whether they may jump back to there, too.
         """
         jumps: Integers | None = None
-        moves = False
+        moves = returns
         seen: set[bytes] = set()
         for column in self._indices(run):
             steps = np.diff(column, axis=0).reshape(run.steps - 1, -1)
@@ -442,11 +462,11 @@ class Search:
             return None
         return int(jumps[0] + 1) % int(lengths[0]), int(lengths[0])
 
-    def places(self, j: int, run: Run) -> Integers:
+    def places(self, j: int, run: Stretch) -> Integers:
         """Begin of the window of an equation along every axis, in all iterations."""
         return places_of(self.equations[j : run.stop : run.period])
 
-    def _indices(self, run: Run) -> Iterator[Integers]:
+    def _indices(self, run: Stretch) -> Iterator[Integers]:
         """The places of every window of the body, and the integers in it, in all iterations."""
         for j in range(run.start, run.start + run.period):
             if read_window(self.equations[j].primitive) is not None:
@@ -456,7 +476,7 @@ class Search:
             if type(atom) is Literal and atom.aval.dtype.kind == "i":
                 yield np.fromiter(map(_VALUE, self.column(column, run)), np.int64)
 
-    def column(self, number: int, run: Run) -> Sequence[Atom]:
+    def column(self, number: int, run: Stretch) -> Sequence[Atom]:
         """An operand of the body, as it is in all iterations."""
         first, end = self.first_operand[run.start], self.first_operand[run.stop]
         step = (end - first) // run.steps

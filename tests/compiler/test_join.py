@@ -191,6 +191,22 @@ def test_a_loop_of_another_length_is_the_same_kernel() -> None:
     assert kernels(50) == kernels(77)
 
 
+def test_numbers_that_begin_in_another_row() -> None:
+    def cholesky(a: Any) -> Any:
+        n = a.shape[0]
+        b = fnp.zeros((n, n))
+        for i in range(n):
+            for j in range(i + 1):
+                s = a[i, j]
+                for k in range(j):
+                    s -= b[i, k] * b[j, k]
+                b[i, j] = np.sqrt(s) if i == j else s / b[j, j]
+        return b
+
+    a = X[:10] @ X[:10].T
+    np.testing.assert_allclose(fg.jit(cholesky)(a), np.linalg.cholesky(a))
+
+
 def test_wrong_indices_are_refused_with_the_users_line() -> None:
     def total(x: Any, table: Any) -> Any:
         return lax.fori_loop(0, 500, lambda i, c: fnp.at(c)[x[i]].add(table[x[i]]), table)

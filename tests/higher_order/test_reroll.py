@@ -224,6 +224,48 @@ def test_a_loop_whose_body_is_another_loop() -> None:
     assert_same_bits(f, a)
 
 
+def test_rows_that_read_what_the_row_before_has_made() -> None:
+    """Elements are written to a new array in every step, or to two in turn."""
+
+    def f(u: Any) -> list[Any]:
+        for _ in range(12):
+            w = u.copy()
+            for i in range(1, 11):
+                w[i] = u[i] + 0.2 * (u[i - 1] - 2 * u[i] + u[i + 1])
+            u = w
+        a, b = u.copy(), u.copy()
+        for _ in range(20):
+            for i in range(1, 11):
+                b[i] = np.sin(a[i - 1]) * a[i + 1]
+            a, b = b, a
+        return [a, b]
+
+    u = RNG.normal(size=12)
+    assert lengths(f, u)[0] == 12
+    assert len(fg.make_jaxpr(f)(u).eqns) < 8
+    assert_same_bits(f, u)
+
+
+def test_single_elements_are_read_and_assigned() -> None:
+    """Also of arrays of one element, of numbers, and where nothing repeats."""
+
+    def f(x: Any, a: Any) -> list[Any]:
+        one, y, a = fnp.zeros(1), x.copy(), a.copy()
+        one[0] = x[-1]
+        y[0], y[-1] = y[2], y[0]
+        a[1, -1] = y[0] * a[2, 0]
+        a[0, 0] = 2
+        a[0, 1] = np.float32(3)
+        a[..., 2, 2] = a[1, 1, ...]
+        return [one, y, a, a[2, 2], one[0]]
+
+    args = RNG.normal(size=5), RNG.normal(size=(3, 3))
+    assert {e.primitive.name for e in fg.make_jaxpr(f)(*args).program.equations}.isdisjoint(
+        ("element_at", "element_set")
+    )
+    assert_same_bits(f, *args)
+
+
 def test_conditions_on_the_counter() -> None:
     def f(x: Any) -> list[Any]:
         for i in range(120):

@@ -267,6 +267,9 @@ def smoothed(x, weight, out, largest):
 
 def test_functions_that_write_their_results():
     rows = np.stack([X, -X])
+    types = [(numba.float64[:], numba.float64[:])]
+    declared = numba.guvectorize(types, "(n)->()")(generalised.gufunc_builder.py_func)
+    np.testing.assert_allclose(fg.jit(traceable(declared))(rows), rows.sum(1))
     np.testing.assert_allclose(fg.jit(traceable(generalised))(rows), rows.sum(1))
     weights = np.array([0.5, 0.25])
     np.testing.assert_allclose(

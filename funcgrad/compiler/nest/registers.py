@@ -133,9 +133,13 @@ class Registers:
         if carry.is_in_place:
             assert final is not None
             self._memory.unite(now, final.home)
-        elif is_all(carry.initial):
-            self._known[carry.initial.outer.home] = None
-            self._kin.unite(now, carry.initial.outer.home)
+            return
+        initial, outer = carry.initial, carry.initial.outer.home
+        if is_all(initial):
+            self._known[outer] = None
+            self._kin.unite(now, outer)
+        elif initial.offset + math.prod(now.shape) > math.prod(outer.shape):
+            self._excluded.add(outer)  # it may lie in another row of the matrix that this is one of
 
     def _kernel(self, kernel: Kernel) -> None:
         """Read off how a kernel uses its pointers; scratch memory is its own."""

@@ -160,6 +160,7 @@ def _of_cores(function: Any, builder: Any) -> Function:
     """
     write = _traced(function, builder.py_func)
     declared = builder._sigs[0] if builder._sigs else ()
+    declared = getattr(declared, "args", declared)  # a signature of Numba's or a tuple
     n_in = len(builder.sin)
     is_array = [getattr(t, "ndim", 0) > 0 for t in declared][:n_in] or [False] * n_in
     letters = function.types[0].split("->")[1] if function.types else ""
