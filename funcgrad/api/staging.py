@@ -16,7 +16,7 @@ from funcgrad.api.arguments import (
     leaf_paths,
     name_of,
 )
-from funcgrad.base.dialect import dialect
+from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.base.placement import check_placement
 from funcgrad.base.pytree import (
     PyTreeDef,
@@ -277,7 +277,7 @@ class StagedFunction:
             return outs
 
         program, self.captured, held = stage_with_cells(
-            flat, self.avals, name_of(fun), what, names, carries, rerolls
+            flat, self.avals, name_of(fun), what, names, carries, rerolls and dialect() is NUMPY
         )
         self.cells: list[Cell] = [h.cell for h in held]
         self.changed: list[Cell] = [h.cell for h in held if h.final is not None]

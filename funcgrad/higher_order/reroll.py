@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base import environment
+from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.facets import Facet
 from funcgrad.core.program import Atom, Equation, Literal, Program, Var, evaluate
@@ -172,7 +173,7 @@ def rerolled(
             return [x for x in results if isinstance(x, Tracer)]
 
         program, captured, held = stage_with_cells(
-            traced, list(map(aval_of, args)), what, what, is_searched=True
+            traced, list(map(aval_of, args)), what, what, is_searched=dialect() is NUMPY
         )
         cells = [h.cell for h in held]
         changed = [h.cell for h in held if h.final is not None]

@@ -37,6 +37,7 @@ from funcgrad.higher_order.staging import (
 )
 from funcgrad.higher_order.switch import Switch
 from funcgrad.passes.common import shared, without_unused
+from funcgrad.primitives.elements import spelled_out
 from funcgrad.primitives.elementwise import convert, not_equal
 from funcgrad.primitives.indexing import as_index
 from funcgrad.transforms.programs import stage_closed
@@ -187,7 +188,9 @@ def _less(programs: list[Program], values: list[Any]) -> tuple[list[Program], li
     trace = current_trace()
     if not isinstance(trace, StageTrace):
         return programs, values
-    around = Program([trace.atom(x) for x in values], trace.equations[-_NEAR:], ())  # type: ignore[misc]
+    near = Program([trace.atom(x) for x in values], trace.equations[-_NEAR:], ())  # type: ignore[misc]
+    around = spelled_out(near)
+    trace.equations[-_NEAR:] = around.equations
     found = shared(programs, around)
     if found is None:
         return programs, values

@@ -19,6 +19,7 @@ from funcgrad.patterns.dependence import Found, dependence
 from funcgrad.patterns.index_sets import identity
 from funcgrad.patterns.known import Scope
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
+from funcgrad.primitives.elements import spelled_out
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.indexing import Gather, ScatterAdd
 from funcgrad.primitives.shape import reshape
@@ -98,7 +99,8 @@ def _reader_of(residual: Any) -> Callable[[], Any] | None:
 
     def ask() -> Any:
         held = [(v, x) for v, x in trace.captured.values() if not isinstance(x, Tracer)]
-        return Scope(Program(trace.inputs, trace.equations, [var], "residuals", held)).value(var)
+        program = Program(trace.inputs, trace.equations, [var], "residuals", held)
+        return Scope(spelled_out(program)).value(var)
 
     return ask
 
