@@ -385,7 +385,8 @@ def test_calls_are_linear_in_the_width(name: str) -> None:
     WIDE[name](30)
     with shallow_stack():
         WIDE[name](2 * ROOM)
-    check_linear(WIDE[name], 30)
+    # Loops are searched from a length on, and found from a greater one.
+    check_linear(WIDE[name], 480 if name.startswith("staged") else 30)
 
 
 # Memory.

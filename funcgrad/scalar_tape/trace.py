@@ -197,7 +197,7 @@ class NumberTrace(LinearizeTrace):
             return False
         known = self._is_weak
         # Operands come before results, so one pass decides; it goes on where the last one ended.
-        for each in islice(self.tracers, len(known), self.count):
+        for each in self.tracers[len(known) : self.count]:
             first, second = each.first, each.second
             if second is not None:
                 known[id(each)] = known[id(first)] and known[id(second)]

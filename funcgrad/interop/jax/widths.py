@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import itertools
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
@@ -356,7 +355,7 @@ class _Conversions:
     def half_of(self, x: StageTracer) -> Any:
         """Dtype of a traced array, as far as it is known: 16 bits of what is computed of such."""
         equations = self.trace.equations
-        self._follow(itertools.islice(equations, self.done, None), self.known)
+        self._follow(equations[self.done :], self.known)
         self.done = len(equations)
         return self.known.get(x.atom)
 
