@@ -38,6 +38,7 @@ from funcgrad.dtypes import INT64
 from funcgrad.higher_order import loop_body, runs, turns
 from funcgrad.higher_order.bounded import Places
 from funcgrad.higher_order.cells import arranged
+from funcgrad.higher_order.elements import spelled_out
 from funcgrad.higher_order.extents import Extent, Extents, Handling, read_window
 from funcgrad.higher_order.scan import Scan
 from funcgrad.higher_order.unordered import unordered
@@ -46,7 +47,6 @@ from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.lowering import form_of
 from funcgrad.observers.source import stands_for
 from funcgrad.passes.repeats import Integers
-from funcgrad.primitives.elements import spelled_out
 from funcgrad.primitives.elementwise import Convert
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.transforms.programs import stage_closed

@@ -19,6 +19,7 @@ from funcgrad.core.program import Program, evaluate
 from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.dtypes import INT64
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from funcgrad.higher_order.elements import spelled_out
 from funcgrad.higher_order.staging import (
     Staged,
     check_function,
@@ -37,7 +38,6 @@ from funcgrad.higher_order.staging import (
 )
 from funcgrad.higher_order.switch import Switch
 from funcgrad.passes.common import shared, without_unused
-from funcgrad.primitives.elements import spelled_out
 from funcgrad.primitives.elementwise import convert, not_equal
 from funcgrad.primitives.indexing import as_index
 from funcgrad.transforms.programs import stage_closed

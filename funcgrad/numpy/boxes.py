@@ -13,7 +13,7 @@ from funcgrad.core.observers import OBSERVED
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Var
 from funcgrad.core.trace import EVAL, Tracer, current_trace
-from funcgrad.primitives.elements import ElementAt, ElementSet
+from funcgrad.higher_order.elements import ElementAt, ElementSet
 from funcgrad.primitives.families import linear_jvp
 from funcgrad.primitives.indexing import DynamicUpdateSlice
 from funcgrad.primitives.shape import Pad, Reverse, Slice, reshape, reshaping

@@ -14,12 +14,12 @@ from funcgrad.base.forking import cached_property
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.program import Program
 from funcgrad.core.trace import Tracer, current_trace
+from funcgrad.higher_order.elements import spelled_out
 from funcgrad.patterns.coloring import Coloring, color_columns
 from funcgrad.patterns.dependence import Found, dependence
 from funcgrad.patterns.index_sets import identity
 from funcgrad.patterns.known import Scope
 from funcgrad.patterns.sparsity_pattern import SparsityPattern
-from funcgrad.primitives.elements import spelled_out
 from funcgrad.primitives.families import zeros_like_aval
 from funcgrad.primitives.indexing import Gather, ScatterAdd
 from funcgrad.primitives.shape import reshape

@@ -99,7 +99,7 @@ class StageTrace(Trace):
         takes_arrays: Whether captured arrays, also those without axes, become leading inputs among
             the traced values instead of constants.
         is_searched: Whether loops will be found in the program, so that single elements are read
-            and assigned by one equation each (`funcgrad.primitives.elements`).
+            and assigned by one equation each (`funcgrad.higher_order.elements`).
     """
 
     __slots__ = ("captured", "cells", "equations", "inputs", "is_searched", "takes_arrays")
