@@ -34,8 +34,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
             dtype where leaves have several.
 
     Example:
-        >>> from funcgrad.flatten_util import ravel_pytree
-        >>> vector, unravel = ravel_pytree({"a": np.ones(2), "b": 3.0})
+        >>> vector, unravel = fg.flatten_util.ravel_pytree({"a": np.ones(2), "b": 3.0})
         >>> vector
         array([1., 1., 3.])
         >>> unravel(2 * vector)

@@ -45,8 +45,7 @@ def check_jvp(
     Raises: GradientError: If results or tangents differ.
 
     Example:
-        >>> from funcgrad.test_util import check_jvp
-        >>> check_jvp(np.sin, lambda args, dots: fg.jvp(np.sin, args, dots), (0.5,))
+        >>> fg.test_util.check_jvp(np.sin, lambda args, dots: fg.jvp(np.sin, args, dots), (0.5,))
     """
     check = _Comparison(args, atol, rtol, eps, err_msg)
     directions = check.directions(args)
@@ -77,8 +76,7 @@ def check_vjp(
     Raises: GradientError: If results or cotangents differ.
 
     Example:
-        >>> from funcgrad.test_util import check_vjp
-        >>> check_vjp(np.sin, lambda x: fg.vjp(np.sin, x), (0.5,))
+        >>> fg.test_util.check_vjp(np.sin, lambda x: fg.vjp(np.sin, x), (0.5,))
     """
     check = _Comparison(args, atol, rtol, eps, err_msg)
     directions = check.directions(args)

@@ -81,8 +81,7 @@ def check_grads(
     Raises: GradientError: Naming the argument, the mode, the order and the relative error.
 
     Example:
-        >>> from funcgrad.testing import check_grads
-        >>> check_grads(lambda x: np.sin(x) * x, (np.array([0.5, 1.5]),), order=2)
+        >>> fg.testing.check_grads(lambda x: np.sin(x) * x, (np.array([0.5, 1.5]),), order=2)
     """
     unknown = [m for m in modes if m not in ("fwd", "rev")]
     if order < 1 or unknown or not isinstance(args, tuple | list):

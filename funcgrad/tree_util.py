@@ -280,14 +280,13 @@ def register_pytree_with_keys(
 
     Example:
         >>> import types
-        >>> from funcgrad import tree_util
         >>> class Point(types.SimpleNamespace): pass
-        >>> tree_util.register_pytree_with_keys(
+        >>> fg.tree_util.register_pytree_with_keys(
         ...     Point,
-        ...     lambda p: ([(tree_util.GetAttrKey("x"), p.x)], None),
+        ...     lambda p: ([(fg.tree_util.GetAttrKey("x"), p.x)], None),
         ...     lambda meta, children: Point(x=children[0]),
         ... )
-        >>> tree_util.tree_map_with_path(lambda path, x: f"{path[0]} is {x}", Point(x=3)).x
+        >>> fg.tree_util.tree_map_with_path(lambda path, x: f"{path[0]} is {x}", Point(x=3)).x
         '.x is 3'
     """
 
@@ -305,14 +304,13 @@ def register_pytree_with_keys_class(cls: T) -> T:
 
     Example:
         >>> import types
-        >>> from funcgrad import tree_util
-        >>> @tree_util.register_pytree_with_keys_class
+        >>> @fg.tree_util.register_pytree_with_keys_class
         ... class Point(types.SimpleNamespace):
         ...     def tree_flatten_with_keys(self):
-        ...         return [(tree_util.GetAttrKey("x"), self.x)], None
+        ...         return [(fg.tree_util.GetAttrKey("x"), self.x)], None
         ...     @classmethod
         ...     def tree_unflatten(cls, meta, children): return cls(x=children[0])
-        >>> tree_util.tree_map(lambda x: 2 * x, Point(x=3)).x
+        >>> fg.tree_util.tree_map(lambda x: 2 * x, Point(x=3)).x
         6
     """
     kind: Any = cls
@@ -341,13 +339,12 @@ def register_dataclass(
 
     Example:
         >>> from dataclasses import dataclass
-        >>> from funcgrad import tree_util
-        >>> @tree_util.register_dataclass
+        >>> @fg.tree_util.register_dataclass
         ... @dataclass
         ... class Layer:
         ...     w: float
         ...     b: float
-        >>> tree_util.tree_map(lambda x: -x, Layer(1.0, 2.0))
+        >>> fg.tree_util.tree_map(lambda x: -x, Layer(1.0, 2.0))
         Layer(w=-1.0, b=-2.0)
     """
     if nodetype is None:
@@ -420,11 +417,10 @@ def register_static(cls: T) -> T:
 
     Example:
         >>> import enum
-        >>> from funcgrad import tree_util
-        >>> @tree_util.register_static
+        >>> @fg.tree_util.register_static
         ... class Mode(enum.Enum):
         ...     FAST = 1
-        >>> tree_util.tree_leaves({"mode": Mode.FAST, "x": 2.0})
+        >>> fg.tree_util.tree_leaves({"mode": Mode.FAST, "x": 2.0})
         [2.0]
     """
     register_pytree_node(cls, lambda x: ((), x), lambda x, _: x)
@@ -438,13 +434,12 @@ def static(**kwargs: Any) -> Any:
 
     Example:
         >>> from dataclasses import dataclass
-        >>> from funcgrad import tree, tree_util
-        >>> @tree_util.register_dataclass
+        >>> @fg.tree_util.register_dataclass
         ... @dataclass
         ... class Layer:
         ...     w: float
-        ...     activation: str = tree.static(default="tanh")
-        >>> tree.leaves(Layer(1.0))
+        ...     activation: str = fg.tree.static(default="tanh")
+        >>> fg.tree.leaves(Layer(1.0))
         [1.0]
     """
     metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}

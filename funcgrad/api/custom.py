@@ -298,8 +298,7 @@ def sequential_vmap(f: Function) -> custom_vmap:
     Returns: A function of the same arguments; `vmap` of it is `lax.map` of it.
 
     Example:
-        >>> from funcgrad.custom_batching import sequential_vmap
-        >>> @sequential_vmap
+        >>> @fg.custom_batching.sequential_vmap
         ... def f(x):
         ...     fg.debug.print("{}", x)
         ...     return x + 1

@@ -86,10 +86,7 @@ class CustomVJPPrimal:
         value: The argument.
         perturbed: Whether its cotangent is asked for.
 
-    Example:
-        >>> from funcgrad.custom_derivatives import CustomVJPPrimal
-        >>> CustomVJPPrimal(2.0, True).value
-        2.0
+    Example: fg.custom_derivatives.CustomVJPPrimal(2.0, True).value -> 2.0
     """
 
     value: Any

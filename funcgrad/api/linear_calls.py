@@ -29,10 +29,9 @@ def linear_call(
             has.
 
     Example:
-        >>> from funcgrad.custom_derivatives import linear_call
         >>> def f(x, denominator):
         ...     quotient = lambda r, v: v / r
-        ...     return x + linear_call(quotient, quotient, denominator, x)
+        ...     return x + fg.custom_derivatives.linear_call(quotient, quotient, denominator, x)
         >>> print(fg.linear_transpose(lambda x: f(x, 4.0), 1.0)(2.0)[0])
         2.5
     """

@@ -72,10 +72,9 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
         own.
 
     Example:
-        >>> from funcgrad.custom_derivatives import zero_from_primal
-        >>> zero_from_primal(np.ones(2))
+        >>> fg.custom_derivatives.zero_from_primal(np.ones(2))
         array([0., 0.])
-        >>> zero_from_primal(3, symbolic_zeros=True).shape
+        >>> fg.custom_derivatives.zero_from_primal(3, symbolic_zeros=True).shape
         ()
     """
     leaves, treedef = flatten_held(val)

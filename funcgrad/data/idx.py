@@ -47,11 +47,10 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
 
     Example:
         >>> import pathlib, tempfile
-        >>> from funcgrad import data
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = pathlib.Path(folder) / "labels-idx1-ubyte"
         ...     _ = path.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 3, 5, 0, 4]))
-        ...     print(data.read_idx(path))
+        ...     print(fg.data.read_idx(path))
         [5 0 4]
     """
     with open(path, "rb") as file:

@@ -86,11 +86,10 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
 
     Example:
         >>> import pathlib, tempfile, numpy as np
-        >>> from funcgrad import data
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = pathlib.Path(folder) / "params.npz"
-        ...     data.save(path, {"w": np.ones(2), "layers": [3, None]})
-        ...     data.load(path)
+        ...     fg.data.save(path, {"w": np.ones(2), "layers": [3, None]})
+        ...     fg.data.load(path)
         {'layers': [3, None], 'w': array([1., 1.])}
     """
     pairs, treedef = tree_flatten_with_path(tree)
@@ -245,11 +244,10 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
 
     Example:
         >>> import pathlib, tempfile
-        >>> from funcgrad import data
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = pathlib.Path(folder) / "state.npz"
-        ...     data.save(path, {"epoch": 3, "rates": (0.1, 0.2)})
-        ...     data.load(path)
+        ...     fg.data.save(path, {"epoch": 3, "rates": (0.1, 0.2)})
+        ...     fg.data.load(path)
         {'epoch': 3, 'rates': (0.1, 0.2)}
     """
     with open(path, "rb") as file:

@@ -461,11 +461,10 @@ def folder(
 
     Example:
         >>> import pathlib, tempfile, numpy as np
-        >>> from funcgrad import data
         >>> with tempfile.TemporaryDirectory() as path:
         ...     for i in range(3):
         ...         np.save(pathlib.Path(path) / f"{i}.npy", np.arange(4) + 4 * i)
-        ...     source = data.folder(path)
+        ...     source = fg.data.folder(path)
         ...     len(source), source[3:6]
         (12, array([3, 4, 5]))
     """

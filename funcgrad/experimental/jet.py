@@ -49,8 +49,7 @@ def jet(
         TreeError: If a derivative does not have the structure of its argument.
 
     Example:
-        >>> from funcgrad.experimental.jet import jet
-        >>> y, (first, second) = jet(np.sin, (0.5,), ((1.0, 0.0),))
+        >>> y, (first, second) = fg.experimental.jet.jet(np.sin, (0.5,), ((1.0, 0.0),))
         >>> print(np.round([y, first, second], 4))
         [ 0.4794  0.8776 -0.4794]
     """

@@ -301,9 +301,8 @@ def gather(
         ShapeError: If the numbers do not fit the arrays.
 
     Example:
-        >>> from funcgrad import lax
-        >>> numbers = lax.GatherDimensionNumbers((1,), (), (0,))
-        >>> print(lax.gather(np.arange(5.0), np.array([[1], [4]]), numbers, (2,), mode="clip"))
+        >>> numbers = fg.lax.GatherDimensionNumbers((1,), (), (0,))
+        >>> print(fg.lax.gather(np.arange(5.0), np.array([[1], [4]]), numbers, (2,), mode="clip"))
         [[1. 2.]
          [3. 4.]]
     """
@@ -609,9 +608,8 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     Returns: An array with the slices along the first axis.
 
     Example:
-        >>> from funcgrad import lax
         >>> x = np.arange(6).reshape(2, 3)
-        >>> print(lax.index_take(x, (np.array([0, -1]), np.array([2, 3])), (0, 1)))
+        >>> print(fg.lax.index_take(x, (np.array([0, -1]), np.array([2, 3])), (0, 1)))
         [2 3]
     """
     x = array_operand("index_take", src)

@@ -377,8 +377,7 @@ def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: Any = None) 
     Raises: ArgumentError: If a function of other than two arguments is folded.
 
     Example:
-        >>> import funcgrad.numpy as fnp
-        >>> longer = fnp.frompyfunc(lambda x, y: (x**2 + y**2) ** 0.5, 2, 1)
+        >>> longer = fg.numpy.frompyfunc(lambda x, y: (x**2 + y**2) ** 0.5, 2, 1)
         >>> print(longer([3.0, 5.0], [4.0, 12.0]), float(longer.reduce([1.0, 2.0, 2.0])))
         [ 5. 13.] 3.0
     """

@@ -41,7 +41,6 @@ def debug_python_loops(enable: bool = True) -> Iterator[None]:
 
     Example:
         >>> import warnings
-        >>> import numpy as np, funcgrad as fg
         >>> def f(x):
         ...     return fg.lax.fori_loop(0, 3, lambda i, c: fg.scipy.linalg.signm(c) * c, x)
         >>> with warnings.catch_warnings(record=True) as caught, fg.debug_python_loops():

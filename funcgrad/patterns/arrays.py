@@ -27,8 +27,7 @@ class SparseArray:
 
     Example:
         >>> import numpy as np, scipy.sparse, funcgrad as fg
-        >>> from funcgrad.scipy import sparse
-        >>> A = sparse.SparseArray.of(scipy.sparse.eye_array(2) * 3.0)
+        >>> A = fg.scipy.sparse.SparseArray.of(scipy.sparse.eye_array(2) * 3.0)
         >>> print(A @ np.array([1.0, 2.0]))
         [3. 6.]
         >>> fg.grad(lambda A: (A @ np.array([1.0, 2.0])).sum())(A).data

@@ -72,12 +72,10 @@ def type(x: Any) -> Any:
     Args: x: Anything.
 
     Example:
-        >>> from funcgrad.interop.autograd import grad
-        >>> from funcgrad.interop.autograd.builtins import type
         >>> def f(x):
-        ...     print(type(x).__name__)
+        ...     print(fg.interop.autograd.builtins.type(x).__name__)
         ...     return x ** 2
-        >>> float(grad(f)(3.0))
+        >>> float(fg.interop.autograd.grad(f)(3.0))
         float64
         6.0
     """
@@ -94,9 +92,7 @@ def isinstance(x: Any, A: Any) -> bool:
         A: A class, or a tuple of classes.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.interop.autograd.builtins import isinstance
-        >>> isinstance(np.ones(2), np.ndarray)
+        >>> fg.interop.autograd.builtins.isinstance(np.ones(2), np.ndarray)
         True
     """
     return builtins.isinstance(x, A) or issubclass(type(x), A)

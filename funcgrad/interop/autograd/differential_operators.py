@@ -125,9 +125,7 @@ def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
     """The function that pulls cotangents back, and the value: ``make_vjp(fun)(x) -> (vjp, ans)``.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.interop.autograd import make_vjp
-        >>> vjp, ans = make_vjp(np.sin)(0.0)
+        >>> vjp, ans = fg.interop.autograd.make_vjp(np.sin)(0.0)
         >>> float(vjp(2.0)), float(ans)
         (2.0, 0.0)
     """
@@ -139,9 +137,7 @@ def make_jvp(fun: Function, x: Any) -> Function:
     """The function that pushes tangents forward: ``make_jvp(fun)(x)(v) -> (ans, tangent)``.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.interop.autograd import make_jvp
-        >>> ans, tangent = make_jvp(np.sin)(0.0)(2.0)
+        >>> ans, tangent = fg.interop.autograd.make_jvp(np.sin)(0.0)(2.0)
         >>> float(ans), float(tangent)
         (0.0, 2.0)
     """
@@ -153,11 +149,7 @@ def make_jvp(fun: Function, x: Any) -> Function:
 def make_jvp_reversemode(fun: Function, x: Any) -> Function:
     """The function from a tangent of ``x`` to that of the result, without the value.
 
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.interop.autograd import make_jvp_reversemode
-        >>> float(make_jvp_reversemode(np.sin)(0.0)(2.0))
-        2.0
+    Example: float(fg.interop.autograd.make_jvp_reversemode(np.sin)(0.0)(2.0)) -> 2.0
     """
     x = _floating(x, f"make_jvp_reversemode({name_of(fun)})")
     return lambda v: jvp(fun, (x,), (_like(v, x),))[1]
@@ -170,11 +162,8 @@ def grad(fun: Function, x: Any) -> Any:
     ``grad(fun, argnum)`` is a function of the same arguments, whose result has the structure of
     the argument, or is a tuple with one for each of several positions.
 
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.interop.autograd import grad
-        >>> grad(lambda x: np.sum(x ** 2))(np.array([1.0, 2.0]))
-        array([2., 4.])
+    Example: fg.interop.autograd.grad(lambda x: np.sum(x ** 2))(np.array([1.0, 2.0]))
+        -> array([2., 4.])
     """
     return _value_and_gradient(fun, x, f"grad({name_of(fun)})")[1]
 
@@ -184,8 +173,7 @@ def value_and_grad(fun: Function, x: Any) -> tuple[Any, Any]:
     """The value and the gradient, such as `scipy.optimize.minimize` takes with ``jac=True``.
 
     Example:
-        >>> from funcgrad.interop.autograd import value_and_grad
-        >>> value, slope = value_and_grad(lambda x: x ** 3)(2.0)
+        >>> value, slope = fg.interop.autograd.value_and_grad(lambda x: x ** 3)(2.0)
         >>> float(value), float(slope)
         (8.0, 12.0)
     """
@@ -197,8 +185,7 @@ def grad_and_aux(fun: Function, x: Any) -> tuple[Any, Any]:
     """The gradient of the first of two results, and the second.
 
     Example:
-        >>> from funcgrad.interop.autograd import grad_and_aux
-        >>> slope, extra = grad_and_aux(lambda x: (x ** 2, 5 * x))(3.0)
+        >>> slope, extra = fg.interop.autograd.grad_and_aux(lambda x: (x ** 2, 5 * x))(3.0)
         >>> float(slope), float(extra)
         (6.0, 15.0)
     """
@@ -213,11 +200,8 @@ def grad_and_aux(fun: Function, x: Any) -> tuple[Any, Any]:
 def elementwise_grad(fun: Function, x: Any) -> Any:
     """The sum of each column of the Jacobian; its diagonal where the function is elementwise.
 
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.interop.autograd import elementwise_grad
-        >>> elementwise_grad(np.square)(np.array([1.0, 2.0]))
-        array([2., 4.])
+    Example: fg.interop.autograd.elementwise_grad(np.square)(np.array([1.0, 2.0]))
+        -> array([2., 4.])
     """
     what = f"elementwise_grad({name_of(fun)})"
     pull, value = _pullback(fun, x, what)
@@ -234,11 +218,7 @@ def elementwise_grad(fun: Function, x: Any) -> Any:
 def deriv(fun: Function, x: Any) -> Any:
     """The derivative in forward mode, in the direction of ones.
 
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.interop.autograd import deriv
-        >>> float(deriv(np.sin)(0.0))
-        1.0
+    Example: float(fg.interop.autograd.deriv(np.sin)(0.0)) -> 1.0
     """
     x = _floating(x, f"deriv({name_of(fun)})")
     return jvp(fun, (x,), (_ones(x),))[1]
@@ -248,12 +228,9 @@ def deriv(fun: Function, x: Any) -> Any:
 def jacobian(fun: Function, x: Any) -> Any:
     """The Jacobian, of the shape of the result followed by that of the argument.
 
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.interop.autograd import jacobian
-        >>> jacobian(lambda x: x * x)(np.array([1.0, 2.0]))
-        array([[2., 0.],
-               [0., 4.]])
+    Example: fg.interop.autograd.jacobian(lambda x: x * x)(np.array([1.0, 2.0]))
+        -> array([[2., 0.],
+                  [0., 4.]])
     """
     x = _floating(x, f"jacobian({name_of(fun)})")
     return jacrev(fun)(x)
@@ -263,12 +240,9 @@ def jacobian(fun: Function, x: Any) -> Any:
 def hessian(fun: Function, x: Any) -> Any:
     """The Jacobian of the Jacobian.
 
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.interop.autograd import hessian
-        >>> hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]))
-        array([[ 6.,  0.],
-               [ 0., 12.]])
+    Example: fg.interop.autograd.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]))
+        -> array([[ 6.,  0.],
+                  [ 0., 12.]])
     """
     return jacobian(jacobian(fun))(x)
 
@@ -277,10 +251,7 @@ def hessian(fun: Function, x: Any) -> Any:
 def holomorphic_grad(fun: Function, x: Any) -> Any:
     """The derivative of a holomorphic function.
 
-    Example:
-        >>> from funcgrad.interop.autograd import holomorphic_grad
-        >>> complex(holomorphic_grad(lambda z: z ** 2)(1 + 2j))
-        (2+4j)
+    Example: complex(fg.interop.autograd.holomorphic_grad(lambda z: z ** 2)(1 + 2j)) -> (2+4j)
     """
     if any(aval_of(leaf).dtype.kind != "c" for leaf in tree_leaves(x)):
         warnings.warn("Input to holomorphic_grad is not complex", stacklevel=3)
@@ -294,11 +265,7 @@ def grad_named(fun: Function, argname: str) -> Function:
         fun: The function.
         argname: One of its positional parameters.
     Returns: A function of the same arguments, that one given by position.
-
-    Example:
-        >>> from funcgrad.interop.autograd import grad_named
-        >>> float(grad_named(lambda a, b: a * b, "b")(3.0, 2.0))
-        3.0
+    Example: float(fg.interop.autograd.grad_named(lambda a, b: a * b, "b")(3.0, 2.0)) -> 3.0
     """
     names = list(signature_of(fun).parameters)
     if argname not in names:
@@ -314,8 +281,7 @@ def make_hvp(fun: Function, x: Any) -> tuple[Function, Any]:
     """Products with the Hessian at a point: ``make_hvp(fun)(x) -> (hvp, gradient)``.
 
     Example:
-        >>> from funcgrad.interop.autograd import make_hvp
-        >>> hvp, slope = make_hvp(lambda x: x ** 3)(2.0)
+        >>> hvp, slope = fg.interop.autograd.make_hvp(lambda x: x ** 3)(2.0)
         >>> float(hvp(1.0)), float(slope)
         (12.0, 12.0)
     """
@@ -331,10 +297,8 @@ def hessian_tensor_product(fun: Function, argnum: int = 0) -> Function:
     Returns: A function whose result has the structure of the argument.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.interop.autograd import hessian_tensor_product
         >>> x, v = np.array([1.0, 2.0]), np.array([1.0, 1.0])
-        >>> hessian_tensor_product(lambda x: np.sum(x ** 3))(x, v)
+        >>> fg.interop.autograd.hessian_tensor_product(lambda x: np.sum(x ** 3))(x, v)
         array([ 6., 12.])
     """
     gradient = grad(fun, argnum)
@@ -358,10 +322,8 @@ def tensor_jacobian_product(fun: Function, argnum: int = 0) -> Function:
     Returns: A function: the Jacobian of ``tensordot(tensor, fun(*args), tensor.ndim)``.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.interop.autograd import tensor_jacobian_product
         >>> x, v = np.array([1.0, 2.0]), np.array([1.0, 1.0])
-        >>> tensor_jacobian_product(lambda x: x ** 2)(x, v)
+        >>> fg.interop.autograd.tensor_jacobian_product(lambda x: x ** 2)(x, v)
         array([2., 4.])
     """
 
@@ -414,8 +376,7 @@ def multigrad_dict(fun: Function) -> Function:
         gradients; that of ``*args`` is a tuple, that of ``**kwargs`` a dict.
 
     Example:
-        >>> from funcgrad.interop.autograd import multigrad_dict
-        >>> slopes = multigrad_dict(lambda a, b=2.0: a * b)(3.0)
+        >>> slopes = fg.interop.autograd.multigrad_dict(lambda a, b=2.0: a * b)(3.0)
         >>> {name: float(slope) for name, slope in slopes.items()}
         {'a': 2.0, 'b': 3.0}
     """
@@ -443,11 +404,6 @@ def checkpoint(fun: Function) -> Function:
 
     Args: fun: The function.
     Returns: A function of the same arguments.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.interop.autograd import checkpoint, grad
-        >>> float(grad(checkpoint(np.sin))(0.0))
-        1.0
+    Example: float(fg.interop.autograd.grad(fg.interop.autograd.checkpoint(np.sin))(0.0)) -> 1.0
     """
     return transparent(fun)

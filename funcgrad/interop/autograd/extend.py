@@ -372,22 +372,18 @@ def _one_by_one(
 def primitive(f_raw: Function) -> Primitive:
     """Make a function with rules of its own, which is called with concrete values.
 
-    Args:
-        f_raw: Any function of arrays and other arguments. Arguments that are differentiated are
+    Args: f_raw: Any function of arrays and other arguments. Arguments that are differentiated are
             passed by position.
     Returns: The function; `defvjp` and `defjvp` give its derivatives.
 
     Example:
-        >>> import numpy as np
-        >>> from funcgrad.interop.autograd import grad
-        >>> from funcgrad.interop.autograd.extend import defvjp, primitive
-        >>> @primitive
+        >>> @fg.interop.autograd.extend.primitive
         ... def double(x):
         ...     y = np.empty_like(x)
         ...     y[...] = 2 * x
         ...     return y
-        >>> defvjp(double, lambda ans, x: lambda g: 2 * g)
-        >>> grad(lambda x: np.sum(double(x)))(np.ones(2))
+        >>> fg.interop.autograd.extend.defvjp(double, lambda ans, x: lambda g: 2 * g)
+        >>> fg.interop.autograd.grad(lambda x: np.sum(double(x)))(np.ones(2))
         array([2., 2.])
     """
     return Primitive(f_raw)

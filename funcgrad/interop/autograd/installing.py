@@ -78,8 +78,7 @@ def install() -> None:
     Raises: ArgumentError: If autograd itself was imported before.
 
     Example:
-        >>> from funcgrad.interop import autograd
-        >>> autograd.install()  # doctest: +SKIP
+        >>> fg.interop.autograd.install()  # doctest: +SKIP
     """
     known = sys.modules.get("autograd")
     if isinstance(known, _Package):
@@ -112,8 +111,7 @@ def uninstall() -> None:
     `install` was not called.
 
     Example:
-        >>> from funcgrad.interop import autograd
-        >>> autograd.uninstall()
+        >>> fg.interop.autograd.uninstall()
     """
     if not isinstance(sys.modules.get("autograd"), _Package):
         return

@@ -158,8 +158,7 @@ def install() -> None:
     Raises: ArgumentError: If JAX itself was imported before.
 
     Example:
-        >>> from funcgrad.interop import jax
-        >>> jax.install()  # doctest: +SKIP
+        >>> fg.interop.jax.install()  # doctest: +SKIP
     """
     if any(isinstance(finder, Finder) for finder in sys.meta_path):
         return
@@ -179,8 +178,7 @@ def uninstall() -> None:
     `install` was not called.
 
     Example:
-        >>> from funcgrad.interop import jax
-        >>> jax.uninstall()
+        >>> fg.interop.jax.uninstall()
     """
     for finder in [x for x in sys.meta_path if isinstance(x, Finder)]:
         sys.meta_path.remove(finder)

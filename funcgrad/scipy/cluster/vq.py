@@ -45,11 +45,8 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
         code_book: ``(k, n)``; or ``(k,)``.
     Returns: Its number ``(m,)``, and its distance ``(m,)``, whose derivative is 0 where it is 0.
     Raises: ShapeError: If vectors have different lengths.
-
-    Example:
-        >>> from funcgrad.scipy.cluster import vq
-        >>> print(vq.vq(np.array([0.0, 1.0, 5.0]), np.array([0.5, 4.0])))
-        (array([0, 0, 1]), array([0.5, 0.5, 1. ]))
+    Example: print(fg.scipy.cluster.vq.vq(np.array([0.0, 1.0, 5.0]), np.array([0.5, 4.0])))
+        -> (array([0, 0, 1]), array([0.5, 0.5, 1. ]))
     """
     x, book = floating("vq", obs, code_book)
     ndim = len(shape_of(x))
@@ -97,9 +94,8 @@ def kmeans2(
     Returns: Means ``(k, n)``, and the numbers of the nearest ones ``(m,)``.
 
     Example:
-        >>> from funcgrad.scipy.cluster import vq
         >>> x = np.array([0.0, 1.0, 9.0, 11.0])
-        >>> print(vq.kmeans2(x, np.array([0.0, 10.0]), minit="matrix"))
+        >>> print(fg.scipy.cluster.vq.kmeans2(x, np.array([0.0, 10.0]), minit="matrix"))
         (array([ 0.5, 10. ]), array([0, 0, 1, 1]))
     """
     if minit != "matrix" and not np.ndim(k):

@@ -83,12 +83,11 @@ def solve_bvp(
         ShapeError: If slopes have another shape than ``y``.
 
     Example:
-        >>> from funcgrad.scipy.integrate import solve_bvp
         >>> x, y = np.linspace(0.0, 1.0, 11), np.zeros((2, 11))
         >>> def middle(load):
         ...     beam = lambda x, y: fg.numpy.stack([y[1], load * np.exp(y[0])])
         ...     held = lambda ya, yb: fg.numpy.stack([ya[0], yb[0]])
-        ...     return solve_bvp(beam, held, x, y, tol=1e-8).sol(0.5)[0]
+        ...     return fg.scipy.integrate.solve_bvp(beam, held, x, y, tol=1e-8).sol(0.5)[0]
         >>> print(f"{middle(-1.0):.6f} {fg.grad(middle)(-1.0):.6f}")
         0.140539 -0.159203
     """

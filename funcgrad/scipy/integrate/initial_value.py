@@ -584,12 +584,9 @@ def odeint(
         tfirst: Whether ``func`` takes the time first.
         method: As in `solve_ivp`; ``"BDF"`` or ``"Radau"`` for stiff equations.
     Returns: Values, one row for each time.
-
-    Example:
-        >>> from funcgrad.scipy.integrate import odeint
-        >>> print(odeint(lambda y, t: -y, [1.0], np.array([0.0, 1.0])).round(6))
-        [[1.      ]
-         [0.367879]]
+    Example: print(fg.scipy.integrate.odeint(lambda y, t: -y, [1.0], np.array([0.0, 1.0])).round(6))
+        -> [[1.      ]
+            [0.367879]]
     """
     times = fnp.asarray(as_value(t, "odeint"))
     fun = func if tfirst else lambda t, y, *rest: func(y, t, *rest)

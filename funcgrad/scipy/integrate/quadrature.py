@@ -62,11 +62,7 @@ def fixed_quad(
         func: ``func(x, *args)`` of a vector, with values along the last axis.
         n: Number of nodes.
     Returns: The integral, and ``None``.
-
-    Example:
-        >>> from funcgrad.scipy.integrate import fixed_quad
-        >>> print(f"{fixed_quad(lambda x: x**3, 0.0, 2.0)[0]:.6f}")
-        4.000000
+    Example: print(f"{fg.scipy.integrate.fixed_quad(lambda x: x**3, 0.0, 2.0)[0]:.6f}") -> 4.000000
     """
     nodes, weights = np.polynomial.legendre.leggauss(n)
     half = (b - a) / 2
@@ -163,10 +159,8 @@ def quad_vec(
     Returns: The integral and an estimate of its error.
 
     Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> from funcgrad.scipy.integrate import quad_vec
         >>> powers = np.arange(3.0)
-        >>> print(quad_vec(lambda x: x**powers, 0.0, 1.0)[0].round(6))
+        >>> print(fg.scipy.integrate.quad_vec(lambda x: x**powers, 0.0, 1.0)[0].round(6))
         [1.       0.5      0.333333]
     """
     if norm not in ("2", "max"):

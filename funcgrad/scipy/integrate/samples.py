@@ -19,11 +19,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral of samples by the trapezoidal rule, as `scipy.integrate.trapezoid`.
 
     Returns: The integrals, without that axis.
-
-    Example:
-        >>> from funcgrad.scipy.integrate import trapezoid
-        >>> print(trapezoid(np.array([1.0, 2.0, 3.0])))
-        4.0
+    Example: print(fg.scipy.integrate.trapezoid(np.array([1.0, 2.0, 3.0]))) -> 4.0
     """
     y, steps = _samples("trapezoid", y, x, dx, axis)
     return fnp.sum(_trapezoids(y, steps), axis=-1)
@@ -39,11 +35,8 @@ def cumulative_trapezoid(
     Args: initial: ``None``, or 0, which is put in front.
     Returns: The integrals up to each sample after the first, and to the first with ``initial=0``.
     Raises: ArgumentError: If ``initial`` is another number.
-
-    Example:
-        >>> from funcgrad.scipy.integrate import cumulative_trapezoid
-        >>> print(cumulative_trapezoid(np.array([1.0, 2.0, 3.0]), initial=0))
-        [0.  1.5 4. ]
+    Example: print(fg.scipy.integrate.cumulative_trapezoid(np.array([1.0, 2.0, 3.0]), initial=0))
+        -> [0.  1.5 4. ]
     """
     if initial is not None and initial != 0:
         raise ArgumentError(f"cumulative_trapezoid: initial must be None or 0, got {initial!r}.")
@@ -57,11 +50,8 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
 
     Args: y: Samples. If their number is even, the last interval has the parabola of the last three.
     Returns: The integrals, without that axis.
-
-    Example:
-        >>> from funcgrad.scipy.integrate import simpson
-        >>> print(simpson(np.array([0.0, 1.0, 4.0])))  # of x**2
-        2.6666666666666665
+    Example: print(fg.scipy.integrate.simpson(np.array([0.0, 1.0, 4.0])))  # of x**2
+        -> 2.6666666666666665
     """
     y, steps = _samples("simpson", y, x, dx, axis)
     n = y.shape[-1]
@@ -92,11 +82,8 @@ def cumulative_simpson(
         x: As in `trapezoid`, strictly increasing.
         initial: What is put in front and added; by default nothing.
     Returns: The integrals up to each sample after the first, and the first with ``initial``.
-
-    Example:
-        >>> from funcgrad.scipy.integrate import cumulative_simpson
-        >>> print(cumulative_simpson(np.array([0.0, 1.0, 4.0])).round(6))
-        [0.333333 2.666667]
+    Example: print(fg.scipy.integrate.cumulative_simpson(np.array([0.0, 1.0, 4.0])).round(6))
+        -> [0.333333 2.666667]
     """
     y, steps = _samples("cumulative_simpson", y, x, dx, axis)
     if x is not None and not is_traced(steps) and np.any(np.asarray(steps) <= 0):
@@ -128,11 +115,7 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
         show: Accepted for SciPy's signature.
     Returns: The integrals, without that axis.
     Raises: ArgumentError: If the number of samples is another one.
-
-    Example:
-        >>> from funcgrad.scipy.integrate import romb
-        >>> print(romb(np.array([0.0, 1.0, 4.0])))
-        2.6666666666666665
+    Example: print(fg.scipy.integrate.romb(np.array([0.0, 1.0, 4.0]))) -> 2.6666666666666665
     """
     y, _ = _samples("romb", y, None, dx, axis)
     n = y.shape[-1] - 1

@@ -47,8 +47,7 @@ class interp1d:
         assume_sorted: Whether ``x`` is known to be ascending; else it is sorted.
 
     Example:
-        >>> from funcgrad.scipy.interpolate import interp1d
-        >>> f = interp1d(np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0, 0.0]))
+        >>> f = fg.scipy.interpolate.interp1d(np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0, 0.0]))
         >>> print(f(2.0), fg.grad(f)(2.0))
         1.0 -1.0
     """
@@ -181,9 +180,8 @@ class RegularGridInterpolator:
         solver_args: Accepted for SciPy's signature.
 
     Example:
-        >>> from funcgrad.scipy.interpolate import RegularGridInterpolator
         >>> x, y = np.arange(3.0), np.arange(4.0)
-        >>> f = RegularGridInterpolator((x, y), x[:, None] * y)
+        >>> f = fg.scipy.interpolate.RegularGridInterpolator((x, y), x[:, None] * y)
         >>> print(f(np.array([[1.5, 2.0]])), fg.grad(lambda p: f(p)[0])(np.array([1.5, 2.5])))
         [3.] [2.5 1.5]
     """

@@ -202,12 +202,8 @@ class CubicHermiteSpline(PPoly):
     """Cubic pieces with given values and slopes, as `scipy.interpolate.CubicHermiteSpline`.
 
     Args: dydx: Slopes there.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy.interpolate import CubicHermiteSpline
-        >>> print(CubicHermiteSpline([0.0, 1.0], [0.0, 1.0], [0.0, 0.0])(0.5))
-        0.5
+    Example: print(fg.scipy.interpolate.CubicHermiteSpline([0.0, 1.0], [0.0, 1.0], [0.0, 0.0])(0.5))
+        -> 0.5
     """
 
     def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> None:
@@ -219,11 +215,8 @@ class CubicHermiteSpline(PPoly):
 class PchipInterpolator(PPoly):
     """Cubic pieces that are monotone where values are, as `scipy.interpolate.PchipInterpolator`.
 
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy.interpolate import PchipInterpolator
-        >>> print(PchipInterpolator([0.0, 1.0, 2.0], [0.0, 1.0, 1.0])(1.5))
-        1.0
+    Example: print(fg.scipy.interpolate.PchipInterpolator([0.0, 1.0, 2.0], [0.0, 1.0, 1.0])(1.5))
+        -> 1.0
     """
 
     def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
@@ -303,9 +296,8 @@ class CubicSpline(PPoly):
         extrapolate: As of `PPoly`; ``"periodic"`` for periodic ones.
 
     Example:
-        >>> from funcgrad.scipy.interpolate import CubicSpline
         >>> x = np.arange(5.0)
-        >>> spline = CubicSpline(x, x**3)
+        >>> spline = fg.scipy.interpolate.CubicSpline(x, x**3)
         >>> print(f"{spline(2.5):.6f} {fg.grad(spline)(2.0):.6f}")
         15.625000 12.000000
     """

@@ -74,9 +74,8 @@ class BarycentricInterpolator(_Polynomial):
         random_state: Without effect.
 
     Example:
-        >>> from funcgrad.scipy.interpolate import BarycentricInterpolator
         >>> x = np.arange(4.0)
-        >>> print(BarycentricInterpolator(x, x**3)(1.5))
+        >>> print(fg.scipy.interpolate.BarycentricInterpolator(x, x**3)(1.5))
         3.375
     """
 
@@ -117,12 +116,8 @@ class KroghInterpolator(_Polynomial):
 
     Args: xi: Places, ascending. Where one is repeated, and known, the values after the first are
             derivatives there.
-
-    Example:
-        >>> import numpy as np
-        >>> from funcgrad.scipy.interpolate import KroghInterpolator
-        >>> print(KroghInterpolator([0.0, 0.0, 1.0], [0.0, 0.0, 1.0])(0.5))
-        0.25
+    Example: print(fg.scipy.interpolate.KroghInterpolator([0.0, 0.0, 1.0], [0.0, 0.0, 1.0])(0.5))
+        -> 0.25
     """
 
     def __init__(self, xi: Any, yi: Any, axis: int = 0) -> None:
@@ -260,9 +255,8 @@ class RBFInterpolator:
         degree: Of the polynomial beside them, -1 for none.
 
     Example:
-        >>> from funcgrad.scipy.interpolate import RBFInterpolator
         >>> places = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-        >>> f = RBFInterpolator(places, places.sum(1))
+        >>> f = fg.scipy.interpolate.RBFInterpolator(places, places.sum(1))
         >>> print(f(np.array([[0.5, 0.25]])).round(6))
         [0.75]
     """

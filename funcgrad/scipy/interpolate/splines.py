@@ -149,9 +149,8 @@ def make_interp_spline(
     Raises: ArgumentError: If another condition is wanted.
 
     Example:
-        >>> from funcgrad.scipy.interpolate import make_interp_spline
         >>> x = np.arange(6.0)
-        >>> print(make_interp_spline(x, x**2, k=2)(2.5).round(12))
+        >>> print(fg.scipy.interpolate.make_interp_spline(x, x**2, k=2)(2.5).round(12))
         6.25
     """
     if bc_type not in (None, "not-a-knot", (None, None)):

@@ -15,11 +15,7 @@ def rosen(x: Any) -> Any:
 
     Args: x: Points along the first axis.
     Returns: The value.
-
-    Example:
-        >>> from funcgrad.scipy.optimize import rosen
-        >>> print(rosen(np.array([1.0, 1.0, 2.0])))
-        100.0
+    Example: print(fg.scipy.optimize.rosen(np.array([1.0, 1.0, 2.0]))) -> 100.0
     """
     x = fnp.asarray(as_value(x, "rosen"))
     return fnp.sum(100.0 * (x[1:] - x[:-1] ** 2.0) ** 2.0 + (1 - x[:-1]) ** 2.0, axis=0)

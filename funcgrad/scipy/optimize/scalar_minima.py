@@ -283,11 +283,7 @@ def fminbound(
             the number of calls as well.
         disp: Accepted for SciPy's signature.
     Returns: The minimum, or a tuple of four.
-
-    Example:
-        >>> from funcgrad.scipy.optimize import fminbound
-        >>> print(f"{fminbound(np.cos, 0.0, 6.0):.4f}")
-        3.1416
+    Example: print(f"{fg.scipy.optimize.fminbound(np.cos, 0.0, 6.0):.4f}") -> 3.1416
     """
     options = {"xatol": xtol, "maxiter": maxfun}
     found = minimize_scalar(func, None, (x1, x2), args, "bounded", None, options)

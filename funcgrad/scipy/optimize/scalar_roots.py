@@ -327,8 +327,7 @@ def newton(
     Raises: RuntimeError: If it is known not to have converged.
 
     Example:
-        >>> from funcgrad.scipy.optimize import newton
-        >>> root = lambda a: newton(lambda x, a: x**3 - a, 1.5, args=(a,))
+        >>> root = lambda a: fg.scipy.optimize.newton(lambda x, a: x**3 - a, 1.5, args=(a,))
         >>> print(f"{root(8.0):.6f} {fg.grad(root)(8.0):.6f}")
         2.000000 0.083333
     """

@@ -120,9 +120,8 @@ def root(
     Raises: ShapeError: If there are more values than unknowns, or fewer.
 
     Example:
-        >>> from funcgrad.scipy.optimize import root
         >>> circle = lambda x, r: fg.numpy.stack([x[0] ** 2 + x[1] ** 2 - r**2, x[0] - x[1]])
-        >>> corner = lambda r: root(circle, np.array([1.0, 0.5]), args=(r,)).x[0]
+        >>> corner = lambda r: fg.scipy.optimize.root(circle, np.array([1.0, 0.5]), args=(r,)).x[0]
         >>> print(f"{corner(2.0):.6f} {fg.grad(corner)(2.0):.6f}")
         1.414214 0.707107
     """
@@ -198,11 +197,8 @@ def fsolve(
         factor: Without effect.
         diag: Without effect.
     Returns: The root.
-
-    Example:
-        >>> from funcgrad.scipy.optimize import fsolve
-        >>> print(fsolve(lambda x: x**2 - np.array([4.0, 9.0]), np.ones(2)))
-        [2. 3.]
+    Example: print(fg.scipy.optimize.fsolve(lambda x: x**2 - np.array([4.0, 9.0]), np.ones(2)))
+        -> [2. 3.]
     """
     start = fnp.atleast_1d(_vector("fsolve", x0))
     options = {"maxfev": maxfev} if maxfev else None
@@ -448,10 +444,9 @@ def curve_fit(
     Raises: ArgumentError: If a value is traced.
 
     Example:
-        >>> from funcgrad.scipy.optimize import curve_fit
         >>> t = np.linspace(0.0, 1.0, 5)
         >>> line = lambda t, a, b: a * t + b
-        >>> print(curve_fit(line, t, 2 * t + 1)[0].round(6))
+        >>> print(fg.scipy.optimize.curve_fit(line, t, 2 * t + 1)[0].round(6))
         [2. 1.]
     """
     if not is_known(f, xdata, ydata, p0, sigma):

@@ -33,8 +33,7 @@ class LinearOperator:
         rmatmat: From ``X`` to ``A.conj().T @ X``.
 
     Example:
-        >>> from funcgrad.scipy.sparse.linalg import LinearOperator
-        >>> A = LinearOperator((2, 2), lambda x: 2.0 * x)
+        >>> A = fg.scipy.sparse.linalg.LinearOperator((2, 2), lambda x: 2.0 * x)
         >>> print(A @ np.array([1.0, 2.0]), A.rmatvec(np.ones(2)))
         [2. 4.] [2. 2.]
     """
@@ -138,11 +137,8 @@ def aslinearoperator(A: Any) -> LinearOperator:
             ``matvec``.
     Returns: The operator.
     Raises: ArgumentError: If it is none of these.
-
-    Example:
-        >>> from funcgrad.scipy.sparse.linalg import aslinearoperator
-        >>> print(aslinearoperator(2 * np.eye(2)).matvec(np.ones(2)))
-        [2. 2.]
+    Example: print(fg.scipy.sparse.linalg.aslinearoperator(2 * np.eye(2)).matvec(np.ones(2)))
+        -> [2. 2.]
     """
     if isinstance(A, LinearOperator):
         return A

@@ -49,11 +49,10 @@ def cg(
 
     Example:
         >>> import numpy as np, scipy.sparse, funcgrad as fg
-        >>> from funcgrad.scipy.sparse.linalg import cg
         >>> A = scipy.sparse.diags_array([2.0, 4.0])
-        >>> print(cg(A, np.array([2.0, 2.0]))[0])
+        >>> print(fg.scipy.sparse.linalg.cg(A, np.array([2.0, 2.0]))[0])
         [1.  0.5]
-        >>> fg.grad(lambda b: cg(A, b)[0].sum())(np.array([2.0, 2.0]))
+        >>> fg.grad(lambda b: fg.scipy.sparse.linalg.cg(A, b)[0].sum())(np.array([2.0, 2.0]))
         array([0.5 , 0.25])
     """
     return _System("cg", A, b, x0, M, callback).solve(
@@ -335,9 +334,8 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
 
     Example:
         >>> import numpy as np, scipy.sparse, funcgrad as fg
-        >>> from funcgrad.scipy import sparse
-        >>> A = sparse.SparseArray.of(scipy.sparse.diags_array([2.0, 4.0]))
-        >>> fg.grad(lambda A: sparse.linalg.spsolve(A, np.ones(2)).sum())(A).data
+        >>> A = fg.scipy.sparse.SparseArray.of(scipy.sparse.diags_array([2.0, 4.0]))
+        >>> fg.grad(lambda A: fg.scipy.sparse.linalg.spsolve(A, np.ones(2)).sum())(A).data
         array([-0.25  , -0.0625])
     """
     b = fnp.asarray(as_value(b, "spsolve"))

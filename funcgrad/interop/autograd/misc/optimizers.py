@@ -61,11 +61,8 @@ def sgd(
         step_size: Factor of the velocity.
         mass: How much of the velocity is kept.
     Returns: The last point, like ``x``.
-
-    Example:
-        >>> from funcgrad.interop.autograd.misc.optimizers import sgd
-        >>> abs(sgd(lambda x, i: 2 * x, 1.0)) < 1e-2
-        np.True_
+    Example: abs(fg.interop.autograd.misc.optimizers.sgd(lambda x, i: 2 * x, 1.0)) < 1e-2
+        -> np.True_
     """
     return _descend(grad, x, callback, num_iters, step_size, ema(mass, debias=False))
 

@@ -51,8 +51,7 @@ class Rotation:
         copy: Without effect: rotations are never changed.
 
     Example:
-        >>> from funcgrad.scipy.spatial.transform import Rotation
-        >>> quarter = Rotation.from_euler("z", 90, degrees=True)
+        >>> quarter = fg.scipy.spatial.transform.Rotation.from_euler("z", 90, degrees=True)
         >>> print(np.round(quarter.apply(np.array([1.0, 0.0, 0.0])), 12) + 0.0)
         [0. 1. 0.]
         >>> print(np.round((quarter * quarter).magnitude(), 12))
