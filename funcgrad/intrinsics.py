@@ -164,7 +164,7 @@ class Expression:
 
     @cached_property
     def is_expensive(self) -> bool:
-        """Whether it is better kept than computed a second time."""
+        """Whether storing its value takes less time than computing it again."""
         return any(x.cost >= EXPENSIVE for x in self.uses)
 
     @property
@@ -178,11 +178,11 @@ class Expression:
         return self.arity == 2 and self.uses == (INTRINSICS["add"],)
 
     def written(self, names: Sequence[str]) -> str:
-        """Its text over variables."""
+        """Return its text with variables for the arguments."""
         return self.template.format(*names)
 
     def renamed(self, new_name: Callable[[Intrinsic], str]) -> str:
-        """Its template with other names of what it calls."""
+        """Return its template with other names for the intrinsics it calls."""
         text, end = "", 0
         for a, b in self.calls:
             text += self.template[end:a] + new_name(INTRINSICS[self.template[a:b]])

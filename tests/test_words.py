@@ -16,9 +16,11 @@ QUESTION = re.compile(r"(What|That|Those|These|Which|Whose|Where|Of|As|If|It)\b"
 COMMENT = re.compile(r"^\s*# ((?:What|That|Those|These|Which|Whose)\b.*)", re.M)
 
 PRIVATE = re.compile(
-    r"(?<!ast\.)(?<!os\.)\b_?(?:walk(?:s|ed|er)?|is_turned|surroundings|deposits?|seldom|lent)\b"
+    r"(?<!ast\.)(?<!os\.)\b_?(?:walk(?:s|ed|er)?|is_turned|surroundings|deposits?|seldom|lent"
+    r"|(?:hands?(?: (?:it|them|every \w+|a nan))?[ _]on))\b"
 )
-"""Words for which the field has others: iterate, transposed, captured, scatter-add, cold, view."""
+"""Words for which the field has others: iterate, transposed, captured, scatter-add, cold, view,
+carry or propagate."""
 OF_OTHERS = {"funcgrad.base.pytree", "funcgrad.linting.rules.keys"}
 """A method of JAX's, and a random walk."""
 

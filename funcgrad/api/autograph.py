@@ -25,7 +25,7 @@ def autograph(fun: F) -> F:
     - It takes `break`, `continue`, `return` in branches and loops, ``else`` behind loops, `and`,
       `or`, `not`, conditional expressions, chains of comparisons, and `range`, `min`, `max`, `int`
       and `float` of traced numbers, also in functions that are defined inside.
-    - It hands on the variables that arms assign, and the arrays that they write into, under all
+    - It carries the variables that arms assign, and the arrays that they write into, under all
       names, also through functions that they call. Behind a branch, a variable has a value if it
       has one behind both arms; behind a loop, if it had one before.
     - Functions that it calls are not rewritten: decorate them as well.

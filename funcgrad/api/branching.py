@@ -816,5 +816,5 @@ class _Loop(_Traced):
         return located(
             TreeError,
             f"{_shown(name)} {what} in a step of a `{self.word}` loop that is traced.",
-            "What a step hands on must be arrays or numbers of one shape and type.",
+            "What a step carries must be arrays or numbers of one shape and type.",
         )

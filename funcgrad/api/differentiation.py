@@ -37,7 +37,7 @@ from funcgrad.core.trace import Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.higher_order.cells import Rows, fill_cells, passing_cells, rows_of
 from funcgrad.higher_order.linearity import nonlinear_entry
-from funcgrad.higher_order.pulling import pulled
+from funcgrad.higher_order.pullback import pulled
 from funcgrad.higher_order.reroll import rerolled
 from funcgrad.higher_order.staging import put_back
 from funcgrad.numpy.writable import as_arguments

@@ -34,7 +34,7 @@ from funcgrad.core.primitive import Linear, Primitive
 from funcgrad.dtypes import float0
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.cells import Cell
-from funcgrad.higher_order.pulling import pulled
+from funcgrad.higher_order.pullback import pulled
 from funcgrad.primitives.elementwise import convert
 from funcgrad.primitives.objects import flatten_values, unwrapped
 from funcgrad.transforms.linearize import LinearMap, TapeEntry

@@ -1,4 +1,4 @@
-"""Data classes that are finished when the first object of them is made.
+"""Data classes whose methods are generated when the first object is made.
 
 `dataclasses.dataclass` writes up to six methods of a class as text and compiles each, where the
 class is defined. There are two hundred of them here, of which a small program uses twenty: that

@@ -68,7 +68,7 @@ class Source:
         return tree_map(np.array, self[rows])
 
     def expect(self, rows: slice) -> Any:
-        """Take notice that these examples are read soon, to begin with it; nothing by default.
+        """Prefetch examples that are read soon; without effect by default.
 
         Returns: Anything that has to be kept until they are read. If it is not, nobody wants them.
         """

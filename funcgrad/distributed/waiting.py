@@ -1,7 +1,7 @@
 """Who waits for whom: the time that each process computes, and that it is in collectives.
 
 Processes that meet in every step are all as fast as the slowest one, which is the one that waits
-least. So the clocks of the steps of compiled programs, and those of evaluated collectives, tell
+least. So the timers of the steps of compiled programs, and those of evaluated collectives, tell
 which one it is.
 """
 
@@ -108,7 +108,7 @@ class Waits:
             self.ranks = tuple(RankTime(i, *row) for i, row in enumerate(rows))
 
     def _found(self, found: Executable) -> None:
-        """Put clocks into a program when it is called, which does not count."""
+        """Instrument a program with timers when it is called; that call does not count."""
         if found not in self._programs:
             begin = time.perf_counter()
             self._programs[found] = TimedProgram(found, self._log, has_sampler=False)
@@ -137,7 +137,7 @@ def waits(axis_name: Hashable = None, *, factor: float = 1.5) -> Waits:
     """Measure in a block which processes others wait for.
 
     All processes of the axis enter and leave the block together. Compiled functions, if they were
-    called before, run as they are, with clocks around their steps.
+    called before, run as they are, with timers around their steps.
 
     Args:
         axis_name: As of `rank`.

@@ -79,7 +79,7 @@ def reroll_loops(enable: bool = True) -> Iterator[None]:
 
     A Python loop leaves the operations of every iteration in the program. From some hundred
     operations on they become one `lax.scan` again, wherever iterations differ by indices, scalars
-    and by the values that they hand on. Results keep their bits.
+    and by the values that they carry. Results keep their bits.
 
     Where they are found, loops whose steps do not wait for each other, also those that are written
     as `lax.map` or `lax.fori_loop`, become operations on arrays when they are compiled.

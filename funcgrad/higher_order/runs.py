@@ -73,7 +73,7 @@ _MAX_LAG = 4
 
 @dataclass(frozen=True)
 class Chain:
-    """A value that iterations hand on.
+    """A value that iterations carry.
 
     Attributes:
         equation: Which equation of the body makes it.
@@ -393,7 +393,7 @@ class Search:
         if rows is not None:
             wider = self._fitted_rows(found.start, period, found.steps, rows)
         elif 1 < lag <= _MAX_LAG and steps >= LEAST_STEPS * lag:
-            # Several iterations at a time: what they hand on need not change places.
+            # Several iterations at a time: carried values need not change places.
             wider = self._fitted(cut, period * lag, steps // lag, least)
         return self._measured([found if isinstance(wider, str) else wider])
 

@@ -435,7 +435,7 @@ class While(Primitive):
 
     def _batched(self, mask: Mask, size: int) -> tuple[While, Mask]:
         cond_mask, const_mask, carry_mask = self.split(mask)
-        # Values that every step hands on unchanged are the same whenever a lane ends.
+        # Carried values that no step changes are the same whenever a lane ends.
         is_kept = [
             out is var
             for out, var in zip(self.body.outputs, self.body.inputs[self.n_body :], strict=True)

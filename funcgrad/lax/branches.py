@@ -173,7 +173,7 @@ def _choose(
         for x, a in zip(leaves, avals, strict=True)
     ]
     values = [*captured, *(cell.content() for cell in cells), *values]
-    programs, values = _less(programs, values)
+    programs, values = _hoisted(programs, values)
     results = Switch(tuple(programs)).bind(index, *values)
     rest = kept_weak(put_back(changed, results, what), types)
     return tree_unflatten(staged[0].out_tree, rest)
@@ -183,8 +183,8 @@ _NEAR = 24
 """How many of the operations around a branch are looked at for some that it repeats."""
 
 
-def _less(programs: list[Program], values: list[Any]) -> tuple[list[Program], list[Any]]:
-    """Branches without what is computed before them, and their operands."""
+def _hoisted(programs: list[Program], values: list[Any]) -> tuple[list[Program], list[Any]]:
+    """Hoist common subexpressions out of branches; returns these with their new operands."""
     trace = current_trace()
     if not isinstance(trace, StageTrace):
         return programs, values

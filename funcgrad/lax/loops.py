@@ -502,7 +502,7 @@ class _Carry:
         return converted
 
     def handed_on(self, body: Any, n_cells: int, carry: list[Any]) -> list[Any]:
-        """The carry behind the loop: a traced value that every step hands on is the initial one.
+        """The carry behind the loop: a traced value that no step changes is the initial one.
 
         Args:
             body: The program of a step, and what it closes over.

@@ -1,4 +1,4 @@
-"""Arrays that are joined, and taken apart."""
+"""Concatenation and splitting of arrays."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class _Sliced:
         return self._applied(BroadcastTo(shape), Literal(np.True_))
 
     def _placed(self, updates: Atom) -> Atom:
-        """Updates at their places, with zeros around."""
+        """Updates padded with zeros to the shape of the array."""
         zeros = [0] * len(self.shape)
         lows = self._along(self.ends[0], zeros)
         highs = self._along(self.shape[self.axis] - self.ends[1], zeros)

@@ -46,7 +46,7 @@ def scipy_sparse() -> Any:
 
 
 _OWNING = ("asformat", "eliminate_zeros", "resize", "sort_indices", "sum_duplicates", "transpose")
-"""Methods of matrices that write to the arrays of places, or hand them on."""
+"""Methods of matrices that write to the arrays of places, or return them."""
 
 
 @cache

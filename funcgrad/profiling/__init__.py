@@ -1,6 +1,6 @@
 """Profiles: where the time of a function goes, line by line.
 
-``profile : (a -> b) -> (a -> Profile)``. Compiled programs are measured step by step by clocks that
+``profile : (a -> b) -> (a -> Profile)``. Compiled programs are measured step by step by timers that
 are part of a copy of their plan, and sampled within kernels of several lines; Python is sampled.
 """
 

@@ -47,7 +47,7 @@ class LineProfile:
         bound: What bounds it: ``"arithmetic"``, ``"functions"``, a level of memory, ``"latency"``
             where it is far from all of these, ``"Python"``, or ``""`` where nothing is known.
         least: The least time that it can take on this machine, by its operations and bytes.
-        how: ``"measured"`` by clocks, ``"sampled"`` within kernels of several lines, ``"modelled"``
+        how: ``"measured"`` by timers, ``"sampled"`` within kernels of several lines, ``"modelled"``
             within such by what operations should take, or ``"Python"``.
         neighbours: Lines that its kernels compute as well, and the time of these there.
     """
@@ -236,7 +236,7 @@ def profile(f: Callable[..., Any], *, seconds: float = 1.0) -> Callable[..., Pro
     """Measure where the time of a function goes, line by line.
 
     The function runs several times: once as it comes, once to count its operations, and then for
-    some time under clocks that stand around each step of its compiled programs. In kernels that
+    some time with timers around each step of its compiled programs. In kernels that
     compute several lines, the processor is sampled. It may be jitted or not, differentiated, mapped
     or both; what it does besides computing, it does each time.
 

@@ -1,7 +1,7 @@
-"""A function run under the clocks: what `profile` measures, before anybody looks at it.
+"""Measurements of a function, from which `profile` makes its tables.
 
-One call as it comes, with what its compilation takes; one that finds the compiled programs and puts
-clocks into them; calls for some time, which are measured; and one whose steps are logged.
+The first call is measured with its compilation. The second one finds the compiled programs, whose
+steps are timed from then on. Calls are measured for some seconds, and one more logs its steps.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class _Session:
                 self.call()
             finally:
                 detach(counted)
-            self.call()  # finds short ways, now with clocks
+            self.call()  # generates short call paths, now with timers
             result, n_calls, wall, stacks, samples = self._timed(seconds)
             log = self._logged()
             first.kernel_lines = self._of_lines(compiled)
@@ -251,7 +251,7 @@ class _Session:
         return found
 
     def found(self, found: Executable) -> None:
-        """Put clocks into a program when it is called, after the first call of the function."""
+        """Instrument a program with timers when it is called after the function's first call."""
         if self.is_measuring and found not in self.programs:
             program = TimedProgram(found, self.log, self.sampler.is_available)
             self.programs[found] = program

@@ -1,4 +1,4 @@
-"""Steps with a clock around them, for programs whose time is measured.
+"""Steps with timers around them, for programs whose time is measured.
 
 A timed step runs another one: its words are `abi.TIMED_WORDS`, and then follow those of the other
 step. The times go to four words of its own, which threads share: how often it has run, ticks, and

@@ -1,6 +1,6 @@
 """Programs whose steps are measured, and the user's lines that a step's time belongs to.
 
-A `TimedProgram` is an executable's plan once more, with a clock around every step (`timed_steps`):
+A `TimedProgram` is an executable's plan once more, with a timer around every step (`timed_steps`):
 while it is on, calls of the executable run it, and nothing of the executable is changed but the
 table that it runs. Kernels of several lines are compiled a second time with line tables, so that a
 sampler, which knows where in its code a processor is, knows the line (`sampled`); without one, or
@@ -36,7 +36,7 @@ Line = SourceLocation | None
 
 
 MANY_LINES = 2
-"""Lines of a kernel from which on samples tell more than its clock."""
+"""Lines of a kernel from which on samples tell more than its timer."""
 
 
 @dataclass
@@ -117,7 +117,7 @@ class TimedStep:
 
 
 class TimedProgram:
-    """An executable with a clock around every step.
+    """An executable with a timer around every step.
 
     Attributes:
         steps: The steps, those of loops and branches behind the steps that run them.

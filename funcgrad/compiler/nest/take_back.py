@@ -1,6 +1,6 @@
 """Taking writes back: a backward loop restores arrays that the forward loop has written into.
 
-A loop that writes elements into an array hands on another array in every iteration. Its derivative
+A loop that writes elements into an array carries another array in every iteration. Its derivative
 reads parts of them. A stack of these parts may be as large as the array for every iteration. What
 was overwritten in an iteration is little: the backward loop puts it back, beginning with the array
 at the end, and so it has every array in turn.

@@ -138,7 +138,7 @@ class ModuleWriter(Program):
         return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
     def _runs(self) -> list[str]:
-        """Functions of plans, those of their numbers, and what finds them."""
+        """Functions of plans, of the numbers that plans take from sizes, and the table of both."""
         texts: list[str] = []
         choice: list[str] = []
         pieces: list[str] = []

@@ -708,7 +708,7 @@ class Adopted:
             return self.nin
         try:
             value = getattr(self._original, name)
-        except AttributeError:  # of the user's function, as `functools.wraps` hands them on
+        except AttributeError:  # of the user's function, as `functools.wraps` copies them
             value = getattr(inspect.unwrap(self._original), name)
         # Methods that trace, as `lower` does.
         is_own = isinstance(value, MethodType) and value.__self__ is self._original

@@ -214,7 +214,7 @@ _jvp = _at_arrays(differentiation.jvp)
 
 @functools.wraps(differentiation.jvp)
 def jvp(fun: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """`funcgrad.jvp`; Python's numbers that the function hands on are such in the result."""
+    """`funcgrad.jvp`; Python's numbers that the function returns stay such in the result."""
     at = _as_arrays(args)
     pairs = zip(tree_leaves(at), tree_leaves(args), strict=True)
     numbers = {id(x): leaf for x, leaf in pairs if type(leaf) in (float, complex)}

@@ -51,7 +51,7 @@ class Trial:
 
     @property
     def is_gain(self) -> bool:
-        """Whether it is worth it."""
+        """Whether the change saves time."""
         return self.after < GAIN * self.before
 
 

@@ -1,9 +1,9 @@
-"""Pulling cotangents back through values, with the plain products of NumPy where these do.
+"""Pullbacks of cotangents at concrete values, with plain products in the place of ``scale``.
 
-``scale`` leaves a cotangent of 0 at 0, whatever it is multiplied by, and looking for such places
-takes several times as long as the product. It differs from the product only where that is nan, and
-linear operations hand a nan on to everything that depends on it. So what is finite in the end was
-computed from products that were right, and anything else is computed once more, with care.
+``scale`` keeps a cotangent of 0 at 0, whatever it is multiplied by, and the search for zeros takes
+several times as long as the product. Both differ only where the product is nan, and linear
+operations propagate nan to everything that depends on it. So a finite result was computed from
+products that agree with ``scale``; a result that is not finite is computed again with ``scale``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from funcgrad.transforms.linearize import LinearMap
 
 
 @lru_cache(1024)
-def _hands_on(kind: Any) -> bool:
-    """Whether a class of operations hands every nan on, and lets no rule of the user's see one."""
+def _propagates_nan(kind: Any) -> bool:
+    """Whether a class of operations propagates nan, and shows it to no rule of the user's."""
     return is_own_module(kind.__module__) and not kind.multiple_results
 
 
@@ -43,7 +43,7 @@ def pulled(linear: LinearMap | NumberMap, cts: Sequence[Any]) -> list[Any]:
     if type(linear) is not LinearMap or is_watched or len(linear.entries) < _FEW:
         return linear.pull(cts)
     kinds: set[Any] = {type(entry.primitive) for entry in linear.entries}
-    if kinds.isdisjoint(LOOK_FOR_ZEROS) or linear.point or not all(map(_hands_on, kinds)):
+    if kinds.isdisjoint(LOOK_FOR_ZEROS) or linear.point or not all(map(_propagates_nan, kinds)):
         return linear.pull(cts)
     # It changes nothing yet: Ctrl-C may come before the next line.
     token = takes_plain_products.set(takes_plain_products.get())
