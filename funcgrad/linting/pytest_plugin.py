@@ -1,7 +1,7 @@
 """A fixture for pytest, ``lint``, that fails a test in which a rule finds something.
 
-A conftest.py loads it by ``pytest_plugins = ["funcgrad.linting.pytest_plugin"]``. ``[tool.funcgrad.lint]
-ignore`` of pyproject.toml disables rules by name.
+A conftest.py loads it by ``pytest_plugins = ["funcgrad.linting.pytest_plugin"]``. The list
+``[tool.funcgrad.lint] ignore`` of pyproject.toml disables rules by name.
 """
 
 from __future__ import annotations
