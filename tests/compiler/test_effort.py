@@ -46,7 +46,7 @@ def smooth(x: Any) -> Any:
     return np.where(x[:, 1:-1] > 0, x[:, :-2] + x[:, 2:], -x[:, 1:-1] / 3)
 
 
-# Whether the kernels of a program are written in vectors, and the program.
+# Whether the kernels of a program are written in vectors, or LLVM would find none; the program.
 PROGRAMS: dict[str, tuple[bool, Callable[[Any], Any], np.ndarray]] = {
     "light": (True, lambda x: 2 * x + 1, X),
     "heavy": (True, lambda x: np.exp(-x) * np.sin(x) + np.arctan(x), X),
@@ -70,7 +70,8 @@ PROGRAMS: dict[str, tuple[bool, Callable[[Any], Any], np.ndarray]] = {
     "edges of what lies apart": (True, lambda x: np.tanh(np.pad(x, ((0, 0), (1, 0)))[:, :-1].T), X),
     "edges, backwards": (True, lambda x: np.pad(np.exp(1j * x), ((0, 0), (1, 1)))[:, ::-1], X),
     "short columns of work": (True, lambda x: np.max(np.exp(x - x[0]) * x[0], axis=0), SMALL),
-    "running": (False, lambda x: np.cumsum(x, axis=1), X),
+    "running": (True, lambda x: np.cumsum(x, axis=1), X),
+    "a vector for all rows": (True, lambda x: np.sum(np.maximum(x, 0.1), axis=0), SMALL[:, :7]),
     "looked up": (False, lambda x: x[:, [3, 1, 2]] * 2, X),
 }
 
@@ -244,3 +245,15 @@ def test_loads_stay_in_the_loop(name: str) -> None:
     lines += [f"        {line}" for line in STAYS[name]] + ["    return 0"]
     function = read("\n".join(lines))
     assert hoist(function, lambda name: WORDS[name].is_pure).text == function.text
+
+
+@pytest.mark.parametrize(("to", "is_apart"), [("p1", False), ("offset(p1, i * args[3])", True)])
+def test_llvm_looks_for_no_vectors_where_elements_are_stored_apart(to: str, is_apart: bool) -> None:
+    kernel = f"""def kernel(slots, args):
+    p0 = ptr_f64(slots[args[0]])
+    p1 = ptr_f64(slots[args[1]])
+    for i in range(0, args[2]):
+        store({to}, {0 if is_apart else "i"}, load(p0, i, 1) * 2, 2)
+    return 0
+"""
+    assert front.translate(read(kernel), "kernel").is_in_vectors == is_apart

@@ -12,6 +12,7 @@ LLVM makes registers. Left out: optimisation and object code (`llvm_backend`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -29,7 +30,9 @@ from funcgrad.compiler.native.types import (
     INT64,
     PARTS,
     SCALARS,
+    Lanes,
     Pointer,
+    Vector,
     element_of,
     is_weak,
     strong,
@@ -42,7 +45,7 @@ class Translation(NamedTuple):
 
     Attributes:
         assembly: The module.
-        is_in_vectors: Whether its innermost loops are, so that LLVM need not look for vectors.
+        is_in_vectors: Whether its innermost loops are, or LLVM would find no vectors in them.
     """
 
     assembly: str
@@ -86,6 +89,31 @@ def simplified(function: language.Function) -> language.Function:
 def _is_pure(name: str) -> bool:
     word = WORDS.get(name)
     return word is not None and word.is_pure
+
+
+def _is_serial(body: language.Body) -> bool:
+    """Whether LLVM finds no vectors in a loop, whose iterations wait for each other or store apart.
+
+    They wait for what one leaves to the next, if more becomes of it than a fold. They store apart
+    where a pointer moves by a number that is not known.
+    """
+    values: dict[str, language.Expression] = {}
+    folds: Counter[str] = Counter()
+    for x in language.every(body):
+        if isinstance(x, language.Assign):
+            first = values.setdefault(x.name, x.value)
+            if x.name in language.variables(first):
+                folds[x.name] += [*language.variables(x.value)].count(x.name)
+    used = language.uses(body)
+    if any(used[name] > n for name, n in folds.items()):
+        return True
+    for y in language.expressions(body):
+        if isinstance(y, language.Apply) and y.word == "store":
+            place = y.operands[0]
+            place = values.get(place.name, place) if isinstance(place, language.Variable) else place
+            if isinstance(place, language.Apply) and place.word == "offset":
+                return True
+    return False
 
 
 class _Lowering:
@@ -212,18 +240,18 @@ class _Lowering:
             self.store(loop.index, following)
         hint = builder.module.left_in_numbers() if loop.is_cold else ""
         builder.fork(following.compare(symbol, stop), body, end, hint)
-        self.close_loop()
+        self.close_loop(loop.body)
 
     def open_loop(self, end: Block, is_cold: bool = False) -> None:
         """Begin the body of a loop."""
         self.n_loops += 1
         self.loops.append((end, (self.n_loops, -1 if is_cold else self.n_vectors)))
 
-    def close_loop(self) -> None:
+    def close_loop(self, body: language.Body = ()) -> None:
         """Close a loop: begin the block after it."""
         end, before = self.loops.pop()
         self.builder.begin(end)
-        if before == (self.n_loops, self.n_vectors):
+        if before == (self.n_loops, self.n_vectors) and not _is_serial(body):
             self.is_in_vectors = False
 
     # Variables.
@@ -277,7 +305,7 @@ class _Lowering:
 
     def applied(self, x: language.Apply) -> Any:
         """The value of a word."""
-        self.n_vectors += x.word in language.LANES
         signature = self.signatures[x]
+        self.n_vectors += any(isinstance(t, Lanes | Vector) for t in signature.args)
         operands = [self.operand(y, t) for y, t in zip(x.operands, signature.args, strict=True)]
         return WORDS[x.word].emission(self.builder, signature, operands)
