@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from functools import cached_property
 
+from funcgrad.base.forking import cached_property
 from funcgrad.compiler.loops import language
 
 
