@@ -30,6 +30,10 @@ def core_of_most(plan: Plan, body: Iterable[Node]) -> Core | None:
     return core if 2 * core.size > math.prod(plan.shape) else None
 
 
+_MANY = 8
+"""Boxes of guards from which on edges are left in numbers."""
+
+
 class Guards:
     """The guards among the nodes of a kernel."""
 
@@ -99,6 +103,9 @@ class Guards:
         # Folds in lanes take no single elements.
         in_lanes = vectors is not None and any(isinstance(node, Fold) for node in body)
         is_cold = RARE * (total - core.size) <= total and not in_lanes
+        # Vectors of LLVM's gather what is selected: they save less than it takes to make them.
+        n_boxes = len({node.box for node in body if isinstance(node, Guard)})
+        is_cold |= vectors is None and n_boxes > _MANY
         edges, each = None, 1
         if vectors is not None and not is_cold:
             edges, each = Vectors(vectors.narrow, vectors.narrow, vectors.has_rest), vectors.narrow
