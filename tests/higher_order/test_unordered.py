@@ -93,9 +93,19 @@ def later(v: Any) -> Any:
     return v
 
 
+def mirrored(v: Any, distance: int = 1) -> Any:
+    """Each step reads an element of the reversed array, at a distance from what it writes."""
+
+    def step(i: Any, x: Any) -> Any:
+        read = fg.lax.dynamic_index_in_dim(x[::-1], 39 - i - distance, keepdims=False)
+        return fg.lax.dynamic_update_index_in_dim(x, np.sin(read), i, 0)
+
+    return fg.lax.fori_loop(1, 39, step, v)
+
+
 @pytest.mark.parametrize(
     ("function", "args"),
-    [(elements, (V,)), (rows, (A, B)), (later, (V,))],
+    [(elements, (V,)), (rows, (A, B)), (later, (V,)), (mirrored, (V,))],
     ids=lambda x: getattr(x, "__name__", ""),
 )
 def test_maps(function: Any, args: Any) -> None:
@@ -158,8 +168,12 @@ def previous(v: Any) -> Any:
     return v - 2.0 * old
 
 
+def mirrored_behind(v: Any) -> Any:
+    return mirrored(v, -1)
+
+
 @pytest.mark.parametrize(
-    "function", [earlier, one_step, overlapping, place_of_data, kept, previous]
+    "function", [earlier, one_step, overlapping, place_of_data, kept, previous, mirrored_behind]
 )
 def test_steps_that_wait(function: Any) -> None:
     assert min(scans(check(function, V))) > 0
