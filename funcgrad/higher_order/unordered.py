@@ -254,10 +254,8 @@ class _Loop:
             equation = self.made.get(self.body.outputs[k])  # type: ignore[arg-type]
             if equation is None or first is None or np.shape(first) or var.aval.dtype != INT64:
                 continue
-            if not equation.primitive.is_elementwise:
-                continue
             steps = [x.value for x in equation.inputs if isinstance(x, Literal)]
-            is_sum = form_of(equation) == Pointwise("{0} + {1}")
+            is_sum = _form(equation) == Pointwise("{0} + {1}")
             if is_sum and var in equation.inputs and len(steps) == 1:
                 self.counted[k] = int(first), int(steps[0])
 
@@ -497,9 +495,9 @@ def _long_axes(shape: Sequence[int]) -> dict[int, int]:
 
 
 def _form(equation: Equation) -> Form | None:
-    """The form of an operation; ``None`` if it is elementwise, or if only Python evaluates it."""
+    """The form of an operation; ``None`` if only Python evaluates it."""
     try:
-        return None if equation.primitive.is_elementwise else form_of(equation)
+        return form_of(equation)
     except MissingRuleError:
         return None
 
