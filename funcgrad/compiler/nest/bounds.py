@@ -235,8 +235,10 @@ def decided(template: str, operands: Sequence[Operand]) -> Operand | None:
     if a is None or b is None or operands[0].dtype != operands[1].dtype:
         return None
     if word in _COMPARISONS:
-        low, high = _COMPARISONS[word](a, b)
-        return Uniform(np.bool_(low), ()) if low == high else None
+        is_mirrored, more = _COMPARISONS[word]
+        a, b = (b, a) if is_mirrored else (a, b)
+        always, ever = a[1] < b[0] + more, a[0] < b[1] + more
+        return Uniform(np.bool_(always), ()) if always == ever else None
     if word not in _EXTREMES:
         return operands[0] if a[0] >= 0 and a[1] < b[0] else None
     k = _EXTREMES[word]
@@ -260,21 +262,8 @@ def without_division(template: str, operands: Sequence[Operand]) -> str:
     return less if found[0] >= 0 else f"select({{0}} < 0, {{0}} + {n}, {less})"
 
 
-def _less(a: Interval, b: Interval) -> Interval:
-    return int(a[1] < b[0]), int(a[0] < b[1])
-
-
-def _less_equal(a: Interval, b: Interval) -> Interval:
-    return int(a[1] <= b[0]), int(a[0] <= b[1])
-
-
-_COMPARISONS: dict[str, Callable[[Interval, Interval], Interval]] = {
-    "less": _less,
-    "less_equal": _less_equal,
-    "greater": lambda a, b: _less(b, a),
-    "greater_equal": lambda a, b: _less_equal(b, a),
-}
-"""Whether numbers compare so, always and ever."""
+_COMPARISONS = {"less": (0, 0), "less_equal": (0, 1), "greater": (1, 0), "greater_equal": (1, 1)}
+"""Whether the second operand is to be the lesser one, and whether it may be the same."""
 
 _WORD_OF = {
     **{f"{word}({{0}}, {{1}})": word for word in _EXTREMES},

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from funcgrad.compiler.loops.language import Expression, Variable, all_of, call, equal, of, sum_of
-from funcgrad.compiler.machine import RARE
+from funcgrad.compiler.machine import RARE, SHORT_AXIS
 from funcgrad.compiler.nest.access import Core, core_of
 from funcgrad.compiler.nest.iteration import Access, Loop, Span, Vectors
 from funcgrad.compiler.nest.layout import Box, Operand, Shape, View
@@ -28,10 +28,6 @@ def core_of_most(plan: Plan, body: Iterable[Node]) -> Core | None:
         return None
     core = core_of(plan.shape, (guard.box for guard in guards), plan.row[-1].axis)
     return core if 2 * core.size > math.prod(plan.shape) else None
-
-
-_MANY = 8
-"""Boxes of guards from which on edges are left in numbers."""
 
 
 class Guards:
@@ -105,7 +101,7 @@ class Guards:
         is_cold = RARE * (total - core.size) <= total and not in_lanes
         # Vectors of LLVM's gather what is selected: they save less than it takes to make them.
         n_boxes = len({node.box for node in body if isinstance(node, Guard)})
-        is_cold |= vectors is None and n_boxes > _MANY
+        is_cold |= vectors is None and n_boxes > SHORT_AXIS
         edges, each = None, 1
         if vectors is not None and not is_cold:
             edges, each = Vectors(vectors.narrow, vectors.narrow, vectors.has_rest), vectors.narrow

@@ -84,11 +84,9 @@ class _Pair:
         self.length = length
         self.slices = self._slices()
         self.writes = writes_of(self.first) if self.is_reverse else {}
-        # Everything; what needs no further stack of carried values; conditions on the index, which
-        # bound the rows of those who compute them (`unswitch`).
+        # Everything; or conditions on the index, which bound the rows of those who compute them
+        # (`unswitch`).
         again = self._choose()
-        if not self._is_worth_it(again):
-            again = self._choose(self._reads_nothing_carried)
         if not self._is_worth_it(again):
             again = self._choose(_is_condition)
         if again:
@@ -173,12 +171,6 @@ class _Pair:
             if node.is_expensive and not self.is_limited:
                 return None
         return set(found)
-
-    def _reads_nothing_carried(self, node: Node) -> bool:
-        nodes = depth_first(
-            [node], lambda x: [self.made[v] for v in values_read(x) if v in self.made]
-        )
-        return self.carried.isdisjoint(v for x in nodes for v in values_read(x))
 
     def _is_worth_it(self, again: Sequence[Node]) -> bool:
         if not again:

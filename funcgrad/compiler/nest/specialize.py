@@ -133,11 +133,10 @@ def _written_axis(
     is_small = is_inner and max(space) <= machine.SHORT_AXIS
     if is_small and _is_read_whole(group, axis, readers):
         return None
-    is_short_sum = is_small and _is_folded(group, axis)
-    if not is_short_sum and _is_one_with_next(group, axis):
-        return None
-    is_worth_it = is_short_sum or (len(space) > 1 and _is_worth_it(group, axis, is_inner, readers))
-    return axis if is_worth_it else None
+    if is_small and _is_folded(group, axis):
+        return axis
+    is_whole = len(space) == 1 or _is_one_with_next(group, axis)
+    return None if is_whole or not _is_worth_it(group, axis, readers) else axis
 
 
 def _are_few_parts(group: Group, axis: int, is_inner: bool) -> bool:
@@ -196,13 +195,9 @@ def _is_one_with_next(group: Group, axis: int) -> bool:
     return all(x.strides[axis - 1] == x.shape[axis] * x.strides[axis] for x in views)
 
 
-def _is_worth_it(
-    group: Group, axis: int, is_inner: bool, readers: Mapping[Value, Sequence[Node]]
-) -> bool:
+def _is_worth_it(group: Group, axis: int, readers: Mapping[Value, Sequence[Node]]) -> bool:
     read = [value for node in group.nodes for value in values_read(node)]
     is_assembled = any(isinstance(value.maker, Copies) for value in read)
-    # There are no vectors of few rows, but of their columns.
-    is_of_columns = is_inner and math.prod(group.space) < machine.SEVERAL * group.space[axis]
     # Rows that are stored for others than points would be put together of so many parts.
     is_row = axis == len(group.space) - 1 and group.space[axis] > machine.FEW
     full = [x for x in group.nodes if isinstance(x, Point) and x.space == group.space]
@@ -218,26 +213,17 @@ def _is_worth_it(
             return True
         if isinstance(node, Fold) and axis not in node.form.axes:
             is_computed = any(isinstance(x, View) and x.value.maker for x in node.operands)
-            if (is_computed and not is_of_columns) or group.space[axis] <= machine.FEW:
+            if is_computed or group.space[axis] <= machine.FEW:
                 return True  # a few results, or what they are made of, would be kept in memory
         # Rows at computed places are read row by row. Rows of whole vectors are vectors, unless
         # their elements would be put together first.
-        # Where the next axis takes long steps, no vectors go along it: a part of one is more.
         is_vector = group.space[axis] * node.out.dtype.itemsize >= machine.VECTOR_BYTES
-        is_vector |= group.space[axis] > machine.FEW and _has_long_steps(group, axis - 1)
         is_vector |= has_parts
         is_exempt = not isinstance(node, Point) or (is_vector and not is_assembled)
         for x in () if is_exempt else node.operands:
             if isinstance(x, View) and not x.strides[axis] and any(x.strides):
                 return True  # no loop can iterate over this axis and the next one as one
     return False
-
-
-def _has_long_steps(group: Group, axis: int) -> bool:
-    """Whether elements that are read lie far apart along an axis."""
-    read = (x for node in group.nodes if node.space == group.space for x in node.operands)
-    views = (x for x in read if isinstance(x, View) and not x.value.maker)
-    return any(abs(x.strides[axis]) > machine.SHORT_AXIS for x in views)
 
 
 def _is_zero(x: Operand) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.layout import Operand, Value, View, whole
@@ -124,15 +125,6 @@ def _put_back(node: Write, array: Value, old: Value, places: Sequence[Operand]) 
     if isinstance(node, Copies):
         targets = tuple(place.of(out) for place in node.places)
         return Copies((whole(array), whole(old)), (out,), targets)
-    return Put(
-        (whole(array), whole(old), *places),
-        (out,),
-        node.target.of(out),
-        node.mode,
-        node.lengths,
-        node.steps,
-        node.n_rest,
-        node.lanes,
-        "{1}",
-        (None,) * len(node.steps),
-    )
+    operands, sites = (whole(array), whole(old), *places), (None,) * len(node.steps)
+    target = node.target.of(out)
+    return replace(node, operands=operands, outs=(out,), target=target, step="{1}", sites=sites)
