@@ -60,7 +60,7 @@ class _Callbacks:
     def __init__(self, program: NonlinearProgram, callback: Callable[[Vector], Any] | None) -> None:
         self.program = program
         self.callback = callback
-        self.solver: Any = None
+        self.point: Any = None
         self.steps = self.values = self.slopes = 0
         pattern = program.hessian_colors.pattern.pattern
         self.is_lower = pattern.rows >= pattern.indices
@@ -71,6 +71,7 @@ class _Callbacks:
 
     def gradient(self, x: Vector) -> Vector:
         self.slopes += 1
+        self.point = np.array(x)
         return self.program.gradient(x)
 
     def constraints(self, x: Vector) -> Vector:
@@ -96,7 +97,8 @@ class _Callbacks:
     def intermediate(self, mode: int, step: int, *numbers: float) -> bool:
         self.steps = step
         if self.callback is not None:
-            self.callback(self.solver.get_current_iterate()["x"])
+            # IPOPT has asked for the gradient there; only new versions tell the point itself.
+            self.callback(self.point)
         return True
 
 
@@ -131,7 +133,6 @@ def minimize_by_ipopt(
         n=len(start), m=len(program.low), problem_obj=callbacks, lb=bounds[0], ub=bounds[1],
         cl=program.low, cu=program.high,
     )  # fmt: skip
-    callbacks.solver = solver
     given: dict[str, Any] = {"print_level": 0, "sb": "yes"}
     if tol is not None:
         given["tol"] = float(tol)

@@ -146,19 +146,23 @@ class _Equation:
 
     def _branches(self) -> list[Found]:
         inputs = self.equation.inputs[1:]
-        programs = self.equation.primitive.branches  # type: ignore[attr-defined]
         each = [
-            dependence(self.scope.callee(p, inputs), self.given[1:], self.width) for p in programs
+            dependence(self.scope.callee(p, inputs), self.given[1:], self.width)
+            for p in self.scope.branches(self.equation)
         ]
         return [together(found) for found in zip(*each, strict=True)]
 
     def _output(self, form: Any, number: int) -> Found:
         shape = self.out_avals[number].shape
-        found = [
-            self._through(form, k, shape, number)
-            for k, relation in enumerate(self.given)
-            if relation is not None and not self.scope.is_zero(self.equation, k)
-        ]
+        found: list[Found] = []
+        linear = [k for k, relation in enumerate(self.given) if relation is not None]
+        for k in linear:
+            zeros = self.scope.zeros(self.equation, k, linear)
+            if zeros is not None and zeros.all():
+                continue
+            image = self._through(form, k, shape, number)
+            is_part = zeros is not None and bool(zeros.any())
+            found.append(_at(image, ~np.broadcast_to(zeros, shape)) if is_part else image)
         return together(found)
 
     def _through(self, form: Any, k: int, shape: Shape, number: int) -> Relation:
@@ -281,6 +285,13 @@ class _Equation:
         n, m = math.prod(shape), math.prod(own)
         matrix = matrix_of(rows, columns, (n, m))
         return with_matrix([], Relation(shape, m, [], matrix), relation)
+
+
+def _at(relation: Relation, flags: Any) -> Relation:
+    """Dependence of flagged elements, that of the others being nothing."""
+    (rows,) = np.nonzero(flags.ravel())
+    n = relation.n_rows
+    return with_matrix([], Relation(relation.shape, n, [], matrix_of(rows, rows, (n, n))), relation)
 
 
 def together(found: Sequence[Found]) -> Found:

@@ -6,7 +6,7 @@ constants, or computed from these, also by loops: tables of indices that each st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,11 @@ class Scope:
         if isinstance(form, forms.Call):
             inner = Scope(form.program, [self.lazy(a) for a in equation.inputs])
             return inner.value(form.program.outputs[number])
+        if isinstance(form, forms.Branch):
+            branches = self.branches(equation)
+            if len(branches) > 1:
+                return None
+            return self.callee(branches[0], equation.inputs[1:]).value(branches[0].outputs[number])
         if primitive.is_effectful:
             return None
         if isinstance(form, forms.Loop) and number >= form.n_carry and form.length:
@@ -85,6 +90,12 @@ class Scope:
             return None
         found = primitive.impl(*args)
         return found[number] if primitive.multiple_results else found
+
+    def branches(self, equation: Equation) -> Sequence[Program]:
+        """The programs among which an operation chooses: one if it is known which."""
+        programs: Sequence[Program] = equation.primitive.branches  # type: ignore[attr-defined]
+        place = self.value(equation.inputs[0])
+        return programs if place is None else [programs[min(max(int(place), 0), len(programs) - 1)]]
 
     def _stacked(self, equation: Equation, form: forms.Loop, number: int) -> Any:
         """Values that a loop stacks, if they need nothing but known ones."""
@@ -131,20 +142,42 @@ class Scope:
         return np.broadcast_to(found, (form.length, *np.shape(found)))
 
     def is_zero(self, equation: Equation, number: int) -> bool:
-        """Whether a linear operation on elements multiplies an operand by a known zero."""
-        primitive, atoms = equation.primitive, equation.inputs
-        if not primitive.is_elementwise or len(atoms) < 2:
-            return False
-        values = [1 if i == number else self._scalar(a) for i, a in enumerate(atoms)]
-        if not any(v == 0 for v in values) or any(v is None for v in values):
-            return False
-        one = np.ones((), atoms[number].aval.dtype)[()]
-        values[number] = one
-        with np.errstate(all="ignore"):
-            return bool(primitive.impl(*values) == 0)
+        """Whether a linear operation on elements multiplies an operand by known zeros."""
+        zeros = self.zeros(equation, number)
+        return zeros is not None and bool(zeros.all())
 
-    def _scalar(self, atom: Atom) -> Any:
-        return self.value(atom) if not atom.aval.shape else None
+    def zeros(self, equation: Equation, number: int, others: Collection[int] = ()) -> Any:
+        """Flags of the elements at which an operation multiplies an operand by known zeros.
+
+        Args:
+            equation: The operation.
+            number: Which operand.
+            others: Operands that are not known, in which it may be linear as well.
+        Returns: Flags that broadcast to the result, ``None`` if factors are not known, or the
+            operation is not linear in these operands.
+        """
+        primitive, atoms = equation.primitive, equation.inputs
+        if not primitive.is_elementwise or primitive.multiple_results or len(atoms) < 2:
+            return None
+        linear = [number, *(i for i in others if i != number)]
+        values = [None if i in linear else self.value(a) for i, a in enumerate(atoms)]
+        if any(v is None and i not in linear for i, v in enumerate(values)):
+            return None
+
+        def at(*numbers: int) -> Any:
+            for i, x in zip(linear, numbers, strict=True):
+                values[i] = atoms[i].aval.dtype.type(x)
+            return np.asarray(primitive.impl(*values))
+
+        units = np.eye(len(linear), dtype=int).tolist()
+        scales = [2 << k for k in range(len(linear))]
+        with np.errstate(all="ignore"):
+            factors = at(*units[0])
+            if factors.all():
+                return factors == 0
+            total = sum(scale * at(*unit) for scale, unit in zip(scales, units, strict=True))
+            is_linear = not at(*[0] * len(linear)).any() and np.array_equal(at(*scales), total)
+        return factors == 0 if is_linear else None
 
     def lazy(self, atom: Atom) -> Callable[[], Any]:
         """The value of an atom, computed when it is called for."""

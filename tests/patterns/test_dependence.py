@@ -407,3 +407,30 @@ def test_long_chains_of_known_values() -> None:
 
     with fg.reroll_loops(False):
         assert jacobian_sparsity(f)(np.ones(3)).nnz == 3
+
+
+IS_EVEN = np.arange(12) % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("f", "entries"),
+    [
+        (lambda x: np.where(IS_EVEN, x, 0.0), 6),
+        (lambda x: np.where(IS_EVEN, x, x[::-1]), 12),
+        (lambda x: x * IS_EVEN, 6),
+        (lambda x: np.sum(x.reshape(3, 4), where=IS_EVEN.reshape(3, 4)[0])[None], 6),
+        (lambda x: fg.lax.cond(IS_EVEN[1], lambda: x[:, None] + x, lambda: np.diag(x)), 12),
+        (lambda x: fg.vmap(lambda i: fg.lax.cond(i > 5, lambda: x[i], lambda: 2 * x[0]))(
+            np.arange(12)), 12),
+    ],
+)  # fmt: skip
+def test_known_masks_and_branches(f: Callable[..., Any], entries: int) -> None:
+    x = np.linspace(1.0, 2.0, 12)
+    pattern = jacobian_sparsity(f)(x)
+    dense = fg.jacfwd(f)(x).reshape(-1, 12)
+    assert not np.any(dense[~pattern.toarray()])
+    assert pattern.nnz <= entries
+
+
+def test_masked_sums_are_no_hubs_of_what_is_masked() -> None:
+    assert hessian_sparsity(lambda x: np.sum(x, where=IS_EVEN) ** 2)(np.ones(12)).nnz == 6 * 6
