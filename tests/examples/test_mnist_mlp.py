@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import struct
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -23,11 +21,7 @@ SMALL = ["--hidden", "64", "--epochs", "8", "--batch-size", "128", "--lr", "3e-3
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("mnist_mlp", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["mnist_mlp"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load("mnist_mlp")
 
 
 @pytest.mark.nightly

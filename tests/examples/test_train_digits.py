@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -13,17 +12,14 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from tests.examples.program import load
+
 PROGRAM = Path(__file__).parents[2] / "examples" / "train_digits.py"
 
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("train_digits", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up by name.
-    sys.modules["train_digits"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load("train_digits")
 
 
 @pytest.mark.nightly
