@@ -92,9 +92,11 @@ def modules() -> list[str]:
 
 @pytest.fixture(scope="module")
 def _all_imported() -> None:
-    """Packages complete the examples of what they publish when they are imported."""
+    """Packages complete the examples of what they publish when they load it."""
     for name in modules():
-        importlib.import_module(name)
+        module = importlib.import_module(name)
+        for public in getattr(module, "__all__", ()):
+            getattr(module, public)
 
 
 def doctests_of(name: str) -> list[doctest.DocTest]:
