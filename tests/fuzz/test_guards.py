@@ -26,7 +26,10 @@ from tests.fuzz.language import LAWS, LAYOUTS, Program, Step, argument
 from tests.fuzz.properties import COMPILED, compare
 from tests.fuzz.running import problem
 
-ROWS = [(case, dtype) for case in CASES for dtype in case.dtypes]
+BEYOND = {("packed_tridiagonal-upper", "D")}
+"""Rows whose LAPACK reads beyond its own arrays: OpenBLAS's `zhemv`, behind the factors of `zhetrd`
+that are not there yet, called by whomever."""
+ROWS = [(c, dtype) for c in CASES for dtype in c.dtypes if (c.name, dtype) not in BEYOND]
 SAMPLED = 120
 """One of so many rows runs in every run."""
 
