@@ -25,6 +25,7 @@ from funcgrad.compiler.nest.layout import (
     whole,
 )
 from funcgrad.compiler.nest.nodes import Copies, Matrices, Point, Product, is_copy
+from funcgrad.compiler.nest.orders import inverse, stored_order
 from funcgrad.compiler.nest.strided import Letters, Strider
 from funcgrad.lowering import Contraction, Reindex
 
@@ -306,7 +307,7 @@ class Contractor(Letters):
             return None
         owns = self.form.lhs, self.form.rhs
         views = zip(self.operands, owns, strict=True)
-        pairs = [(x, own) for x, own in views if isinstance(x, View)]
+        pairs = [(_read_for(x), own) for x, own in views if isinstance(x, View)]
 
         def is_row(c: str) -> bool:
             return all(self._stride(x, own, [c]) in (0, 1) for x, own in pairs)
@@ -408,6 +409,17 @@ class Contractor(Letters):
         axes = x.restrided(self._shape(labels), strides, x.offset)
         joined = reshaped(axes, (self.size(labels),))
         return None if joined is None else joined.strides[0]
+
+
+def _read_for(x: View) -> View:
+    """The array that is read where a function of its elements is; else the view itself."""
+    maker, order = x.value.maker, stored_order(x)
+    if type(maker) is not Point or order is None:
+        return x
+    arrays = [y for y in maker.operands if isinstance(y, View) and not y.is_repeated]
+    places = inverse(order)
+    kinds = {y.strides: y for y in arrays if y.shape == x.permuted(order).shape}
+    return next(iter(kinds.values())).permuted(places) if len(kinds) == 1 else x
 
 
 def _is_constant(matrix: View) -> bool:
