@@ -1,4 +1,4 @@
-"""Kernels that read arrays across, in blocks of columns."""
+"""Kernels that walk arrays across: tiles of them are turned in registers, edges are not."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_functions(name: str) -> None:
     np.testing.assert_allclose(fg.jit(function)(*args), function(*args), rtol=1e-14, atol=1e-13)
 
 
-def test_changed_arguments() -> None:
+def test_changed_arguments_are_not_turned() -> None:
     compiled = fg.jit(lambda x: x + x.T, donate_argnums=0)
     np.testing.assert_array_equal(compiled(SQUARE.copy()), SQUARE + SQUARE.T)
 
@@ -80,7 +80,7 @@ def test_threads_share_them() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-def test_what_is_read_backwards(dtype: str) -> None:
+def test_what_is_walked_backwards_is_turned_in_registers(dtype: str) -> None:
     def several(x: Any) -> Any:
         turned = np.swapaxes(x, -1, -2)
         return np.rot90(x), np.rot90(x, 3), turned[..., ::-1], turned + turned[::-1, ::-1]
@@ -90,3 +90,6 @@ def test_what_is_read_backwards(dtype: str) -> None:
         x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
         for found, expected in zip(compiled(x), several(x), strict=True):
             np.testing.assert_array_equal(found, expected)
+    for turns in (1, 3):
+        text = fg.jit(lambda x, turns=turns: np.rot90(x, turns)).lower(x).as_text()
+        assert text.count("turn(") == 1

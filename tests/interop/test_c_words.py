@@ -116,6 +116,7 @@ def kernel(t: str) -> Function:
             Assign("high", call("trade_high", Variable("u"), Variable("v"), 2)),
             Assign("t", call("select", Variable("f"), Variable("low"), Variable("high"))),
             Evaluate(call("store", q, Variable("j"), Variable("t"), 2)),
+            Evaluate(call("turn", call(pointer, call("room", 8 * 8 * 8)), p, n, 8, 1, 3)),
         ]
     half = call("low", Variable("j0")), call("high", call("positive", Variable("j0")))
     if t != "b1":

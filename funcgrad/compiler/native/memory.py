@@ -470,6 +470,38 @@ def _store_each(builder: Builder, sig: Signature, values: list[Any]) -> None:
             write(builder, x.lane(k), address, sig.args[-1].literal_value)
 
 
+@_define("turn", "none", "pointer", "pointer", "integer", "number", "scope", "scope")
+def _turn(builder: Builder, sig: Signature, values: list[Any]) -> None:
+    """Transpose a square tile: rows a number of bytes apart, into memory without gaps.
+
+    In each of log2(count) stages rows exchange every other stretch of theirs (Eklundh, 1972).
+    """
+    target, source, step, *_ = values
+    count, loaded, stored = (t.literal_value for t in sig.args[3:])
+    element = memory_type(sig.args[0].element)
+    type, rows = vector_of(element, count), []
+    access = builder.module.access(loaded)
+    for k in range(count):
+        place = builder.moved(source, step * k, I8)
+        rows.append(builder.let(f"load {type}, {place}, align {type.nbytes}{access}", type, "u"))
+    stretch = 1
+    while stretch < count:
+        for k in (k for k in range(count) if not k & stretch):
+            low, high = rows[k], rows[k + stretch]
+            rows[k], rows[k + stretch] = (low.mixed(high, m) for m in stretches(count, stretch))
+        stretch *= 2
+    for k, row in enumerate(rows):
+        place = builder.number(I64, k * count)
+        write(builder, row, builder.moved(target, place, element, INBOUNDS), stored)
+
+
+def stretches(count: int, stretch: int) -> tuple[list[int], list[int]]:
+    """The elements of both rows after the exchange, counted through both of them before."""
+    places = range(count)
+    low = [i if not i & stretch else count + i - stretch for i in places]
+    return low, [i + stretch if not i & stretch else count + i for i in places]
+
+
 # Scopes of memory.
 @_define("scope", "none", "scope")
 def _scope(builder: Builder, sig: Signature, values: list[Any]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from funcgrad.compiler.native import types
+from funcgrad.compiler.native.memory import stretches
 from funcgrad.compiler.native.numbers import select
 from funcgrad.compiler.native.scalars import Builder
 from funcgrad.compiler.native.words import define, expect, literal_of, promote
@@ -76,23 +77,15 @@ def _trade_rule(args: Any) -> types.Signature:
 def _trade(is_high: bool) -> Callable[..., Any]:
     """Exchange blocks of two rows: one step of the transposition of a tile in registers.
 
-    Every second block of the low row is replaced by the block of the high row before it. In log2(n)
-    such steps rows exchange every other stretch of theirs (Eklundh, 1972).
+    Every second block of the low row is replaced by the block of the high row before it.
     """
 
     def emission(builder: Builder, sig: types.Signature, values: list[Any]) -> Any:
         low, high, _ = values
-        masks = _stretches(sig.return_type.count, sig.args[2].literal_value)
+        masks = stretches(sig.return_type.count, sig.args[2].literal_value)
         return low.mixed(high, masks[is_high])
 
     return emission
-
-
-def _stretches(count: int, stretch: int) -> tuple[list[int], list[int]]:
-    """The elements of both rows after the exchange, counted through both of them before."""
-    places = range(count)
-    low = [i if not i & stretch else count + i - stretch for i in places]
-    return low, [i + stretch if not i & stretch else count + i for i in places]
 
 
 define("trade_low", _trade_rule, is_mapped=False)(_trade(False))

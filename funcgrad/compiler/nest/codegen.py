@@ -25,6 +25,7 @@ from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, depth_first
 from funcgrad.compiler.nest.plan import Plan, is_function
 from funcgrad.compiler.nest.put_through import move_pointers
+from funcgrad.compiler.nest.tiles import TransposedTiles
 from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Split, Unswitcher
 from funcgrad.compiler.nest.vectorize import LEAST_ROW, has_rows_at_once, vectors_of
 
@@ -89,6 +90,7 @@ class _Writer:
         self.guards = Guards(plan)
         self.gathers = Gathers(plan)
         self.unswitcher = Unswitcher(plan, self.gathers.is_watched)
+        self.tiles = TransposedTiles(plan)
         self.names: dict[Value, Expression] = {}
         self.loaded: dict[Access, Variable] = {}
         self.skipped = 1
@@ -97,6 +99,7 @@ class _Writer:
         ]
         self.space.declare(plan.first, plan.only_written)
         move_pointers(plan)
+        self.tiles.declare()
         self.guards.declare()
         self.gathers.declare()
         self.splits = [*map(self._split, plan.bodies, self.vectors)]
@@ -159,6 +162,12 @@ class _Writer:
 
     def _batch(self) -> None:
         """All of the space, or of one element of the batch."""
+        if self.tiles.buffers:
+            (body,) = self.plan.bodies
+            self.tiles.write(
+                lambda: self._hoist(body), partial(self._statements, Part(body, NOTHING))
+            )
+            return
         if self.plan.is_crossed:
             row = self.plan.row[-1]
             with self.source.blocks("t", 0, row.end, TILE) as (row.begin, row.end):
@@ -239,7 +248,7 @@ class _Writer:
         steps = (self.plan.row[-1].steps[x] for node in full for x in self.plan.read(node))
         return all(0 <= step <= machine.SHORT_AXIS for step in steps)
 
-    def _hoist(self, body: list[Node]) -> None:
+    def _hoist(self, body: list[Node]) -> dict[Access, Variable]:
         """Loads that are the same all along the row, among what has been read for it."""
         self.gathers.of_rows = {}
         for node in body:
@@ -251,6 +260,7 @@ class _Writer:
                         self._name(node, self.loaded, x)
             if isinstance(node, Pick) and self.plan.is_full(node):
                 self.gathers.hoist(node, partial(self._name, node, self.loaded))
+        return self.loaded
 
     def _row_loop(self, body: list[Node], blocked: list[Node], vectors: Vectors | None) -> None:
         """The innermost loop of a pass; in blocks, where there are sums."""

@@ -64,8 +64,13 @@ from funcgrad.intrinsics import CASTS, INTRINSICS
 MOST_LINES = 2 * LOOP_OPERATIONS
 """Lines of a joined function: LLVM takes its time for each."""
 
-_SCOPED = ("load", "load_apart", "load_each", "load_run", "load_where", "store", "store_each")
-"""Words whose last operand is a scope."""
+_N_SCOPES = {
+    **dict.fromkeys(
+        ("load", "load_apart", "load_each", "load_run", "load_where", "store", "store_each"), 1
+    ),
+    "turn": 2,
+}
+"""The number of the last operands of a word that are scopes."""
 
 
 def join(jobs: Sequence[list[Any]], is_single: Callable[[Kernel], bool], n_threads: int) -> None:
@@ -518,7 +523,7 @@ class _Joiner:
             if (place := place_of(x)) is not None:
                 value = place.value
                 return self._address(value.slot, value.offset + place.offset, value)
-            n = len(operands) - (word in _SCOPED)
+            n = len(operands) - _N_SCOPES.get(word, 0)
             moved = [_moved(scope, first) for scope in operands[n:]]
             scopes.update([scope.value for scope in moved])
             return Apply(word, (*map(change, operands[:n]), *moved))

@@ -124,8 +124,8 @@ def accesses(x: Expression) -> Iterator[Apply]:
 
 _TOUCHING = frozenset(
     (
-        "load", "store", "load_where", "load_apart", "load_each", "load_run", "scope", "look",
-        "claim", "write_word", "release", "store_each",
+        "load", "store", "load_where", "load_apart", "load_each", "load_run", "turn", "scope",
+        "look", "claim", "write_word", "release", "store_each",
     )
 )  # fmt: skip
 """Words that touch memory."""

@@ -415,6 +415,20 @@ def _trade(prelude: Prelude, word: str, signature: Signature, given: Sequence[st
     return f"{function}({given[0]}, {given[1]})"
 
 
+def _turn(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
+    count = signature.args[3].literal_value
+    kind = f"fg_{_SHORT[signature.args[0].element]}"
+    function = f"fg_turn{count}_{_SHORT[signature.args[0].element]}"
+    prelude.use(kind)
+    prelude.need(
+        function,
+        f"static inline void {function}({kind} *q, const {kind} *p, int64_t step) {{\n"
+        f"    for (int i = 0; i < {count}; i++)\n        for (int j = 0; j < {count}; j++)\n"
+        f"            q[i * {count} + j] = ((const {kind} *)((const char *)p + step * j))[i];\n}}",
+    )
+    return f"{function}({', '.join(given[:3])})"
+
+
 def _nothing(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
     return ""
 
@@ -437,7 +451,7 @@ _SPECIAL: dict[str, Special] = {
     "offset": _offset, "advance": _advance, "load": _load, "store": _store,
     "store_each": _store_each, "lanes": _lanes, "first_lanes": _lanes, "some_lanes": _lanes,
     "trade_low": _trade, "trade_high": _trade,
-    "scope": _nothing, "prefetch": _unused, "release": _unused,
+    "turn": _turn, "scope": _nothing, "prefetch": _unused, "release": _unused,
     "read_word": _read_word, "write_word": _write_word,
     "look": lambda prelude, word, signature, given: "INT64_C(0)",
     "claim": lambda prelude, word, signature, given: "INT64_C(0)",
