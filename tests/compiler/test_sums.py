@@ -216,3 +216,21 @@ def test_any_number_of_rows_is_left_of_those_that_are_folded_at_once(name: str) 
         a = np.arange(rows * 40.0).reshape(rows, 40)
         assert np.array_equal(compiled(a, x), function(a, x)), rows
     assert sign in compiled.lower(np.ones((1000, 40)), x).as_text()
+
+
+def test_sums_of_masked_rows_are_taken_along_the_rows() -> None:
+    """Products of parts with changing bounds are computed where they are summed."""
+
+    def program(a: Any, b: Any) -> Any:
+        b = b.copy()
+        for i in range(b.shape[0]):
+            for j in range(b.shape[1]):
+                b[i, j] += np.dot(a[i + 1 :, i], b[i + 1 :, j])
+        return b
+
+    a, b = np.random.default_rng(0).normal(size=(2, 40, 40))
+    b = b[:, :36]
+    compiled = fg.jit(program).lower(a, b).compile()
+    np.testing.assert_allclose(compiled(a, b), program(a, b), rtol=1e-12)
+    plan = compiled.as_text().partition("\nplan\n")[2].partition("\n\n")[0]
+    assert plan.count("\n    kernel ") == 2
