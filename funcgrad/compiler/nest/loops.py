@@ -7,7 +7,7 @@ in a loop moves on with every iteration.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from funcgrad import lowering as forms
 from funcgrad.compiler.machine import FEW
@@ -23,7 +23,7 @@ from funcgrad.compiler.nest.layout import (
     whole,
 )
 from funcgrad.compiler.nest.nodes import Branch, Carry, Graph, Link, Loop
-from funcgrad.core.program import Atom, Program
+from funcgrad.core.program import Atom, Equation, Program
 from funcgrad.passes.dce import dce
 
 
@@ -161,15 +161,17 @@ class Nester:
     ) -> list[tuple[int, View, int]]:
         """Carried integers to which every iteration adds the same, and that number."""
         found = []
+        makers: dict[Atom, int] = {x: i for i, e in enumerate(body.equations) for x in e.outputs}
         for k, output in zip(carried, body.outputs, strict=False):
             now = inner[k]
             if isinstance(now, Uniform) or now.shape or now.dtype.kind not in "iu":
                 continue
             if output is body.inputs[k]:
                 continue
-            part = dce(Program(body.inputs, body.equations, [output], body.name, body.constants))
-            if len(part.equations) > FEW:
+            needed = _needed(body, makers, output)
+            if needed is None:
                 continue
+            part = Program(body.inputs, needed, [output], body.name, body.constants)
             graph = Graph(constants=[])
             self.builder.lower_into(graph, part, inner)
             step = step_of(now, whole(graph.outputs[0]))
@@ -208,6 +210,20 @@ class Nester:
         operands = [*self._outer(set(outs)), *(whole(c.initial.outer) for c in carries)]
         links = tuple(self.links)
         self.builder.add(Loop(tuple(operands), tuple(outs), graphs, links, tuple(carries), length))
+
+
+def _needed(body: Program, makers: Mapping[Atom, int], output: Atom) -> Sequence[Equation] | None:
+    """The equations of which a result is made, if they are few; `makers` are places of such."""
+    found: set[int] = set()
+    waiting = [output]
+    while waiting:
+        place = makers.get(waiting.pop())
+        if place is not None and place not in found:
+            found.add(place)
+            if len(found) > FEW:
+                return None
+            waiting += body.equations[place].inputs
+    return [body.equations[place] for place in sorted(found)]
 
 
 def _changing(body: Program, start: int, stop: int) -> list[bool]:
