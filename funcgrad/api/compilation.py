@@ -49,7 +49,7 @@ from funcgrad.base.tables import keep, used
 from funcgrad.base.transformed import BelongsToProcess, MadeOf
 from funcgrad.base.tree_code import MISS
 from funcgrad.compiler.pipeline import compile_program
-from funcgrad.compiler.runtime import kernel_store, warm_memory
+from funcgrad.compiler.runtime import warm_memory
 from funcgrad.compiler.runtime.executable import Executable
 from funcgrad.core.avals import NO_MATRIX, ShapedArray
 from funcgrad.core.axes import axes_in_scope
@@ -388,7 +388,6 @@ class Jitted(MadeOf):
             check_for_nans(self._what, outs, args, kwargs)
             outs = as_results(kept_weak(outs, entry.staged.out_avals))
             return tree_unflatten(entry.out_tree, outs)
-        kernel_store.expect_compilation()
         entry = self._entry(call, count=True)
         if entry.staged.cells:
             return self._call_around_cells(entry, call)

@@ -57,10 +57,6 @@ MAX_SECONDS = 120.0
 _LOOK_SECONDS = 1.0
 _GRACE_SECONDS = 5.0
 
-_TURN_SECONDS = 0.001
-"""How long a new thread is waited for: longer than it takes where a processor is idle, and less
-than Python lets it wait for the interpreter's lock."""
-
 
 @cache
 def cpu() -> tuple[str, str]:
@@ -207,7 +203,6 @@ class Emission:
         way: The module `llvmlite_path`, if LLVM is called only as llvmlite promises it.
 
     Attributes:
-        begun: Whether its thread has the interpreter's lock, or had it.
         seconds: Processor time that it took, when it is there.
     """
 
@@ -215,7 +210,6 @@ class Emission:
         self._assembly = assembly
         self._effort = effort
         self._way = way
-        self.begun = threading.Event()
         self._done = threading.Event()
         self._clock: int | None = None
         self.seconds = 0.0
@@ -229,7 +223,6 @@ class Emission:
             self._run()
 
     def _run(self) -> None:
-        self.begun.set()
         start = time.thread_time()
         try:
             if hasattr(time, "pthread_getcpuclockid"):
@@ -276,7 +269,7 @@ class Emission:
 @cache
 def prepare() -> None:
     """Read the library, and try a code generator, in a thread that nobody waits for."""
-    Emission("define void @f() {\n  ret void\n}\n", Effort.VECTORS).begun.wait(_TURN_SECONDS)
+    Emission("define void @f() {\n  ret void\n}\n", Effort.VECTORS)
 
 
 _RUNNING: set[Emission] = set()

@@ -94,14 +94,6 @@ def _count(origin: str, is_kernel: bool = True) -> None:
         setattr(tally, origin, getattr(tally, origin) + 1)
 
 
-@cache
-def expect_compilation() -> None:
-    """Let LLVM be read while a program is traced, where no kernels are kept that it could find."""
-    disk = _disk()
-    if (disk is None or disk.is_empty) and not _is_by_numba():
-        _native()
-
-
 def compile_kernels(
     functions: Sequence[Function], codes: Sequence[NamedFunction] = ()
 ) -> dict[str, int]:
