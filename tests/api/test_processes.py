@@ -199,7 +199,7 @@ OWN_LOCKS = {
     "funcgrad.base.forking": 3,  # what forks wait for; the lock that children renew is a class
     "funcgrad.base.stacks": 1,  # of a thread that another one waits for
     "funcgrad.compiler.runtime.threads": 1,  # of a pool of workers, which a child makes anew
-    "funcgrad.compiler.native.llvm_backend": 2,  # of an emission
+    "funcgrad.compiler.native.llvm_backend": 1,  # of an emission
     "funcgrad.data.batching": 1,  # of a thread that prefetches, which a child does not wait for
     "funcgrad.profiling.stack_sampler": 1,  # of a thread that looks: the same
 }
