@@ -20,7 +20,7 @@ _PIECE = 64
 
 
 def loader(module: llvm.Module, type: llvm.Type, step: int) -> str:
-    """The symbol of the function that loads a vector: ``(first, flags, whether all are there)``.
+    """The symbol of the function that loads a vector: ``(first, how many, whether all)``.
 
     Args:
         module: The module that the function is in.
@@ -29,11 +29,11 @@ def loader(module: llvm.Module, type: llvm.Type, step: int) -> str:
     """
 
     def write(module: llvm.Module, symbol: str) -> None:
-        arguments = [llvm.POINTER, llvm.vector_of(llvm.I1, type.count), llvm.I1]
+        arguments = [llvm.POINTER, llvm.I32, llvm.I1]
         builder = Builder(module, llvm.Function(symbol, type, arguments, "alwaysinline nounwind"))
-        pointer, flags, is_whole = builder.arguments("pbb")
+        pointer, left, is_whole = builder.arguments("pib")
         if abs(step) > FEW and not _has_permutations():
-            builder.end(f"ret {_each(pointer, flags, type, step)}")
+            builder.end(f"ret {_each(pointer, left.before(type), type, step)}")
             return
         every, some = builder.new_block("all"), builder.new_block("some")
         builder.fork(is_whole, every, some, module.likely)
@@ -45,7 +45,7 @@ def loader(module: llvm.Module, type: llvm.Type, step: int) -> str:
             parts = [a.mixed(b, range(size)) for a, b in pairs]
         builder.end(f"ret {parts[0]}")
         builder.begin(some)
-        count = flags.packed().intrinsic("ctpop").cast(llvm.I64, "i")
+        count = left.cast(llvm.I64, "i")
         first = _first_ones(module, type, step)
         builder.end(f"ret {builder.call(first, type, 'u', pointer, count)}")
 

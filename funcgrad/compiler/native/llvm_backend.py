@@ -78,6 +78,13 @@ def has_fused_products() -> bool:
     return not is_x86() or "+fma" in features.split(",")
 
 
+def has_masks(width: int) -> bool:
+    """Whether this CPU can load and store some lanes of a vector of so many bits."""
+    _, features = cpu()
+    needed = "+avx512bw" if width < 32 else "+avx"
+    return is_x86() and needed in features.split(",")
+
+
 def target_machine(selection: int = SELECTION) -> Made:
     """A new code generator for this CPU."""
     llvm = library()

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from funcgrad.compiler.abi import LANES_SLOT, LOOK_SLOT
+from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.native.apart import loader
-from funcgrad.compiler.native.complexes import KINDS, Complex, memory_type
+from funcgrad.compiler.native.complexes import KINDS, Complex, llvm_type, memory_type
 from funcgrad.compiler.native.llvm import (
     I1,
     I8,
@@ -180,11 +181,17 @@ def _store_part(builder: Builder, pointer: Any, index: Emitted, value: Emitted, 
 
 # Lanes.
 class LaneIndex(NamedTuple):
-    """An index of lanes: the first one, the flags of those that are there, and whether all are."""
+    """An index of lanes: the first one, how many are there, and whether all are."""
 
     first: Any
-    mask: Any = None
+    left: Any = None
     is_whole: Any = None
+
+    def mask(self, type: Type) -> Emitted:
+        """The flags of the lanes that are there, for vectors of a type."""
+        left: Emitted = self.left
+        found: Emitted = left.builder.once_here((left.text, type), lambda: left.before(type))
+        return found
 
     def numbers(self, count: int) -> Emitted:
         """The index of every lane."""
@@ -219,9 +226,7 @@ def _first_lanes(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     left = end - first
     is_whole = left >= count
     left = is_whole.select(count, left).cast(I32, "i")
-    mask, name = vector_of(I1, count), f"llvm.get.active.lane.mask.v{count}i1.i32"
-    flags = builder.call(name, mask, "b", builder.number(I32, 0), left)
-    return LaneIndex(first, flags, is_whole)
+    return LaneIndex(first, left, is_whole)
 
 
 def _some_lanes(builder: Builder, sig: Signature, values: list[Any]) -> Any:
@@ -242,24 +247,24 @@ def _masked(verb: str, type: Type, asks: bool = False) -> Callable[[Module, str]
     Args:
         verb: "load" or "store".
         type: The type of the lanes.
-        asks: Whether a load with an empty mask does not take place.
+        asks: Whether a load has a mask of its own, and with an empty one does not take place;
+            others are given how many of the first lanes are there.
     """
 
     def write(module: Module, symbol: str) -> None:
         is_load = verb == "load"
-        arguments = [POINTER, vector_of(I1, type.count), I1, type]
+        arguments = [POINTER, vector_of(I1, type.count) if asks else I32, I1, type]
         result = type if is_load else VOID
         builder = Builder(module, Function(symbol, result, arguments, "alwaysinline nounwind"))
-        pointer, flags, is_whole, value = builder.arguments("pbbu")
+        pointer, there, is_whole, value = builder.arguments("pbbu" if asks else "pibu")
         every, some, end = map(builder.new_block, ("all", "some", "end"))
         if asks:
             few = builder.new_block("few")
             builder.fork(is_whole, every, few, module.likely)
             builder.begin(few)
-            builder.fork(flags.packed() == 0, end, some)
+            builder.fork(there.packed() == 0, end, some)
         else:
             builder.fork(is_whole, every, some, module.likely)
-        size, name = builder.number(I32, type.nbytes), f"llvm.masked.{verb}.{type.suffix}.p0"
         builder.begin(every)
         if is_load:
             whole = builder.let(f"load {type}, {pointer}, align {type.nbytes}", type, "u")
@@ -267,14 +272,12 @@ def _masked(verb: str, type: Type, asks: bool = False) -> Callable[[Module, str]
             builder.do(f"store {value}, {pointer}, align {type.nbytes}")
         builder.jump(end)
         builder.begin(some)
-        if is_load:
-            found = builder.call(name, type, "u", pointer, size, flags, value)
-        else:
-            builder.run(name, value, pointer, size, flags)
+        found = _some_of(verb, pointer, there, value)
+        last = builder.block
         builder.jump(end)
         builder.begin(end)
         if is_load:
-            arms = [(whole, every), (found, some), *([(value, few)] if asks else [])]
+            arms = [(whole, every), (found, last), *([(value, few)] if asks else [])]
             builder.end(f"ret {builder.phi(arms)}")
         else:
             builder.end("ret void")
@@ -282,15 +285,51 @@ def _masked(verb: str, type: Type, asks: bool = False) -> Callable[[Module, str]
     return write
 
 
+def _some_of(verb: str, pointer: Emitted, there: Emitted, value: Emitted) -> Emitted:
+    """Load or store lanes where flags are set, or so many of the first ones.
+
+    Where processors have no instruction for it, LLVM would write a branch for each lane.
+    """
+    builder, type = pointer.builder, value.type
+    if llvm_backend.has_masks(type.width):
+        size, name = builder.number(I32, type.nbytes), f"llvm.masked.{verb}.{type.suffix}.p0"
+        flags = there if there.kind == "b" else there.before(type)
+        if verb == "load":
+            return builder.call(name, type, "u", pointer, size, flags, value)
+        builder.run(name, value, pointer, size, flags)
+        return value
+    room = builder.room(type)
+    builder.do(f"store {value}, {room}")
+    source, target = (pointer, room) if verb == "load" else (room, pointer)
+
+    def move(index: Emitted) -> None:
+        places = [builder.moved(x, index, type.element) for x in (source, target)]
+        text = f"load {type.element}, {places[0]}, align {type.nbytes}"
+        element = builder.let(text, type.element, "u")
+        builder.do(f"store {element}, {places[1]}, align {type.nbytes}")
+
+    inside, end = builder.new_block("some"), builder.new_block("end")
+    bits = there.packed() if there.kind == "b" else there
+    builder.fork(bits != 0 if there.kind == "b" else there > 0, inside, end)
+    builder.begin(inside)
+    if there.kind == "b":
+        builder.for_each_bit(bits, move)
+    else:
+        builder.in_turn(there.cast(I64, "i"), move)
+    builder.jump(end)
+    builder.begin(end)
+    return builder.let(f"load {type}, {room}", type, "u")
+
+
 def _load_some(
-    address: Emitted, index: LaneIndex, other: Emitted, scope: int, asks: bool = False
+    address: Emitted, given: Emitted, is_whole: Emitted, other: Emitted, scope: int, asks: bool
 ) -> Emitted:
     """Lanes of which not all may be there, or none if ``asks``; of the others, another value."""
     builder, type = address.builder, other.type
     symbol = f"load.{'where.' * asks}{type.suffix}"
     builder.module.helper(symbol, _masked("load", type, asks))
     access = builder.module.access(scope)
-    return builder.call(symbol, type, "u", address, index.mask, index.is_whole, other, hints=access)
+    return builder.call(symbol, type, "u", address, given, is_whole, other, hints=access)
 
 
 def _in_turn(n: int) -> Iterator[int]:
@@ -298,13 +337,10 @@ def _in_turn(n: int) -> Iterator[int]:
     return (k for i in range(n) for k in (i, n + i))
 
 
-def _of_pairs(index: LaneIndex, count: int) -> LaneIndex:
+def _of_pairs(index: LaneIndex) -> LaneIndex:
     """The index of the parts of complex lanes."""
-    first = index.first << 1
-    if index.mask is None:
-        return LaneIndex(first)
-    doubled = (i for i in range(count) for _ in "ri")
-    return LaneIndex(first, index.mask.mixed(index.mask, doubled), index.is_whole)
+    left = None if index.left is None else index.left << 1
+    return LaneIndex(index.first << 1, left, index.is_whole)
 
 
 def _paired(value: Complex) -> Emitted:
@@ -319,30 +355,31 @@ def _unpaired(value: Emitted) -> Complex:
 
 def _load_lanes(builder: Builder, pointer: Any, index: LaneIndex, t: Any, scope: int) -> Any:
     if t.element in PARTS:
-        parts, pairs = vector(PARTS[t.element], 2 * t.count), _of_pairs(index, t.count)
+        parts, pairs = vector(PARTS[t.element], 2 * t.count), _of_pairs(index)
         return _unpaired(_load_lanes(builder, pointer, pairs, parts, scope))
     element = memory_type(t.element)
     type = vector_of(element, t.count)
     address = builder.moved(pointer, index.first, element, INBOUNDS)
-    if index.mask is None:
+    if index.left is None:
         return read(builder, address, type, t, scope)
-    return given(_load_some(address, index, builder.number(type, 0, "u"), scope), t)
+    nothing = builder.number(type, 0, "u")
+    return given(_load_some(address, index.left, index.is_whole, nothing, scope, False), t)
 
 
 def _store_lanes(
     builder: Builder, pointer: Any, index: LaneIndex, value: Emitted | Complex, scope: int
 ) -> None:
     if isinstance(value, Complex):
-        index, value = _of_pairs(index, value.lanes), _paired(value)
+        index, value = _of_pairs(index), _paired(value)
     value = kept(value)
     address = builder.moved(pointer, index.first, value.element, INBOUNDS)
-    if index.mask is None:
+    if index.left is None:
         write(builder, value, address, scope)
         return
     symbol = f"store.{value.suffix}"
     builder.module.helper(symbol, _masked("store", value.type))
     access = builder.module.access(scope)
-    builder.run(symbol, address, index.mask, index.is_whole, value, hints=access)
+    builder.run(symbol, address, index.left, index.is_whole, value, hints=access)
 
 
 @_define("load_where", "element", "pointer", "lanes", "flags", "element", "scope")
@@ -350,13 +387,14 @@ def _load_where(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     """Neighbours where flags are set, and another value elsewhere, where nothing is read."""
     pointer, index, flags, other, _ = values
     t, scope = sig.return_type, sig.args[-1].literal_value
-    flags = flags if index.mask is None else flags & index.mask
-    index = LaneIndex(index.first, flags, flags.packed() == -1)
+    first, flags = index.first, flags if index.left is None else flags & index.mask(llvm_type(t))
+    is_whole = flags.packed() == -1
     if isinstance(other, Complex):
-        index, other = _of_pairs(index, t.count), _paired(other)
+        flags = flags.mixed(flags, (i for i in range(t.count) for _ in "ri"))
+        first, other = first << 1, _paired(other)
     other = kept(other)
-    address = builder.moved(pointer, index.first, other.element, INBOUNDS)
-    found = _load_some(address, index, other, scope, asks=True)
+    address = builder.moved(pointer, first, other.element, INBOUNDS)
+    found = _load_some(address, flags, is_whole, other, scope, True)
     if t.element in PARTS:
         return _unpaired(given(found, PARTS[t.element]))
     return given(found, t)
@@ -368,14 +406,14 @@ def _load_apart(builder: Builder, sig: Signature, values: list[Any]) -> Any:
     pointer, index = values[:2]
     t, step, scope = sig.return_type, *(x.literal_value for x in sig.args[2:])
     access = builder.module.access(scope)
-    flags = builder.number(vector_of(I1, t.count), 1), builder.number(I1, 1)
-    flags = flags if index.mask is None else (index.mask, index.is_whole)
+    there = builder.number(I32, t.count), builder.number(I1, 1)
+    there = there if index.left is None else (index.left, index.is_whole)
 
     def load(type: Type, parts: int, part: int) -> Emitted:
         place = index.first * (parts * step) + part
         address = builder.moved(pointer, place, type.element, INBOUNDS)
         symbol = loader(builder.module, type, parts * step)
-        return builder.call(symbol, type, "u", address, *flags, hints=access)
+        return builder.call(symbol, type, "u", address, *there, hints=access)
 
     return _by_parts(t, load)
 
@@ -461,8 +499,9 @@ def _store_each(builder: Builder, sig: Signature, values: list[Any]) -> None:
     """An element of each lane, so many bytes from the pointer; of the first for those not there."""
     pointer, index, nbytes, value, _ = values
     parts = [value.re, value.im] if isinstance(value, Complex) else [kept(value)]
-    if index.mask is not None:
-        nbytes, *parts = (index.mask.select(x, x.lane(0).splat(x.lanes)) for x in (nbytes, *parts))
+    if index.left is not None:
+        mask = index.mask(nbytes.type)
+        nbytes, *parts = (mask.select(x, x.lane(0).splat(x.lanes)) for x in (nbytes, *parts))
     for k in range(parts[0].lanes):
         place = builder.moved(pointer, nbytes.lane(k), I8)
         for part, x in enumerate(parts):

@@ -26,7 +26,7 @@ from funcgrad.compiler.loops.language import Apply, Body, Expression, Function, 
 from funcgrad.compiler.native import llvm
 from funcgrad.compiler.native.complexes import KINDS, Complex, cast, llvm_type
 from funcgrad.compiler.native.elementary import decide_inlining
-from funcgrad.compiler.native.llvm import I1, I64, POINTER, Module, Type, vector_of
+from funcgrad.compiler.native.llvm import I1, I32, I64, POINTER, Module, Type
 from funcgrad.compiler.native.memory import LaneIndex
 from funcgrad.compiler.native.numba_words import kernel_type, word
 from funcgrad.compiler.native.scalars import Builder, Emitted
@@ -54,7 +54,7 @@ def _part_types(t: Any) -> list[Type]:
     if t is NONE:
         return []
     if isinstance(t, Lanes):
-        return [I64, vector_of(I1, t.count), I1] if t.is_partial else [I64]
+        return [I64, I32, I1] if t.is_partial else [I64]
     type = llvm_type(t)
     return [I64 if type is POINTER else type] * (2 if element_of(t) in PARTS else 1)
 

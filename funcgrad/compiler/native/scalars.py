@@ -264,18 +264,30 @@ class Emitted:
     # Elements of vectors.
     def splat(self, lanes: int) -> Emitted:
         """A vector of this scalar."""
-        builder, type = self.builder, vector_of(self.type, lanes)
+        builder = self.builder
         if not self.text.startswith("%"):
-            return Emitted(builder, f"splat ({self})", type, self.kind)
-
-        def made() -> Emitted:
-            first = builder.let(f"insertelement {type} poison, {self}, i32 0", type, self.kind)
-            places = f"<{lanes} x i32> zeroinitializer"
-            return first.made(f"shufflevector {first}, {type} poison, {places}")
-
-        known: Emitted = builder.once((self.text, lanes), self, made)
+            return Emitted(builder, f"splat ({self})", vector_of(self.type, lanes), self.kind)
+        known: Emitted = builder.once((self.text, lanes), self, lambda: self._spread(lanes))
         builder.numbers[known.text] = self
         return self.like(known)
+
+    def _spread(self, lanes: int) -> Emitted:
+        """A vector of this scalar, made here."""
+        type = vector_of(self.type, lanes)
+        first = self.builder.let(f"insertelement {type} poison, {self}, i32 0", type, self.kind)
+        places = f"<{lanes} x i32> zeroinitializer"
+        return first.made(f"shufflevector {first}, {type} poison, {places}")
+
+    def before(self, type: Type) -> Emitted:
+        """The flags of so many of the first lanes of vectors of a type, where they are needed.
+
+        Of flags that come from another block, processors that have no registers for them make
+        bytes, and of these flags again: that takes LLVM longer than the rest of a kernel.
+        """
+        count = self.cast(I64, "i") if type.width == 64 else self  # in flags of as many bits
+        kind = vector_of(count.type, type.count)
+        numbers = self.builder.call(f"llvm.stepvector.{kind.suffix}", kind, "i")
+        return numbers < count._spread(type.count)
 
     def mixed(self, other: Emitted | None, places: Iterable[int]) -> Emitted:
         """Elements of this vector and another one, counted through both."""
@@ -474,6 +486,19 @@ class Builder:
         cases = (self.number(I64, 0), before), (following, self.block)
         body.phis.append(f"  {index.text} = phi i64 {arms(cases)}")
         self.fork(following < count, body, end)
+        self.begin(end)
+
+    def for_each_bit(self, bits: Emitted, write: Callable[[Emitted], None]) -> None:
+        """Run what ``write`` appends for the number of each set bit, of which there are some."""
+        before, body, end = self.block, self.new_block("for"), self.new_block("end")
+        self.jump(body)
+        self.begin(body)
+        left = Emitted(self, f"%i{self.n_blocks}", bits.type, "u", body)
+        write(left.intrinsic("cttz", self.number(I1, 1)).cast(I64, "u"))
+        following = left & (left - 1)
+        cases = (bits, before), (following, self.block)
+        body.phis.append(f"  {left.text} = phi {bits.type} {arms(cases)}")
+        self.fork(following != 0, body, end)
         self.begin(end)
 
     def if_any(self, flags: Emitted, usual: Emitted, compute: Callable[[], Emitted]) -> Emitted:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from funcgrad.compiler.native import types
+from funcgrad.compiler.native.complexes import llvm_type
 from funcgrad.compiler.native.memory import stretches
 from funcgrad.compiler.native.numbers import select
 from funcgrad.compiler.native.scalars import Builder
@@ -27,7 +28,7 @@ def _present(builder: Builder, sig: types.Signature, values: list[Any]) -> Any:
     index, value, other = values
     if not sig.args[0].is_partial:
         return value
-    return select(index.mask, value, other)
+    return select(index.mask(llvm_type(sig.return_type)), value, other)
 
 
 def _splat_rule(args: Any) -> types.Signature:
