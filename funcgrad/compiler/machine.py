@@ -1,9 +1,8 @@
 """The machine that kernels are made for: each number with its unit, and how it was found.
 
-The processor is a nominal one, with the smaller caches and slower paths of those that are in use.
-Decisions so follow from a program and its shapes alone: wherever it runs, it has the same kernels,
-the same partial sums, and the same bits. Vectors are twice or four times as many registers where
-registers are shorter.
+The processor is a nominal one, with the smaller caches and slower paths of those that are in use,
+apart from its registers: where they are shorter, a vector is two or four of them, and an iteration
+computes fewer vectors at once. All else follows from a program and its shapes alone.
 
 Cycles and bytes are rounded from tables of instructions and manuals of processors. The other
 numbers were chosen by rows of the benchmarks, each when it came to be, on Zen 4 and Zen 5. What
@@ -20,12 +19,13 @@ VECTOR_BYTES = 64
 WORD_BYTES = 4
 """Bytes of the smallest elements that one instruction permutes in registers of all processors."""
 
-VECTORS = 4
-"""Vectors that an iteration computes at once: of long chains of operations, the processor sees no
-other iteration while it waits for one of them. Additions take two to four cycles."""
+REGISTERS = {"avx512f": (64, 32), "avx": (32, 16), "neon": (16, 32)}
+"""Bytes of a register, and how many there are, by the feature of LLVM that brings them; all others
+have as many as SSE2: 16 of 16 bytes."""
 
-MOST_LIVE = 40
-"""Vectors that an iteration may keep at a time: a few more than the 32 registers of AVX-512."""
+VECTORS = 4
+"""Vectors that an iteration computes at once, at most: of long chains of operations, the processor
+sees no other iteration while it waits for one of them. Additions take two to four cycles."""
 
 OPERATIONS_PER_CYCLE = 2
 """Additions, multiplications or comparisons of vectors: two units (all since Haswell, Zen)."""
@@ -131,3 +131,10 @@ def cycles_of_moving(nbytes: int) -> float:
     """Cycles for a vector of an array of so many bytes, which shares its cache with another one."""
     rates = (rate for size, rate in CACHES if 2 * nbytes <= size)
     return VECTOR_BYTES / next(rates, MEMORY_BYTES_PER_CYCLE)
+
+
+def vectors_held(features: str) -> int:
+    """How many vectors the registers of a processor hold, which has these features of LLVM."""
+    names = {name.removeprefix("+") for name in features.split(",") if name.startswith("+")}
+    nbytes, count = next((REGISTERS[name] for name in REGISTERS if name in names), (16, 16))
+    return nbytes * count // VECTOR_BYTES

@@ -258,7 +258,7 @@ def _arranged(group: Group, is_inner: bool) -> Iterator[Job]:
     node = group.nodes[0]
     if group.is_fusable:
         if not all(map(_is_there, group.nodes)):
-            yield generate(group, is_inner)
+            yield generate(group, kernel_store.vectors_held(), is_inner)
     elif isinstance(node, Nest):
         yield from _nest_jobs(node)
     elif type(node) in GENERATORS:

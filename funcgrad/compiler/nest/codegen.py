@@ -27,17 +27,24 @@ from funcgrad.compiler.nest.plan import Plan, is_function
 from funcgrad.compiler.nest.put_through import move_pointers
 from funcgrad.compiler.nest.tiles import TransposedTiles
 from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Split, Unswitcher
-from funcgrad.compiler.nest.vectorize import LEAST_ROW, has_rows_at_once, vectors_of
+from funcgrad.compiler.nest.vectorize import has_rows_at_once, vectors_of
 
 TILE = 2 * machine.VECTOR_BYTES // 4
 """Columns of a tile, in kernels that read some arrays along their rows and others across them: what
 is read or written across stays in the nearest cache until all of a cache line was used."""
 
 
-def generate(group: Group, is_inner: bool = False) -> Kernel:
-    """The kernel of a group of points and folds; in a loop, one of few elements is in numbers."""
+def generate(group: Group, held: int, is_inner: bool = False) -> Kernel:
+    """The kernel of a group of points and folds; in a loop, one of few elements is in numbers.
+
+    Args:
+        group: The group.
+        held: How many vectors the registers of the processor hold.
+        is_inner: Whether it is in a loop.
+    """
     is_small = is_inner and _is_in_numbers(group)
-    return _Writer(_as_needed(group.nodes), group.space, group.nest, is_small, is_inner).kernel
+    nodes = _as_needed(group.nodes)
+    return _Writer(nodes, group.space, group.nest, is_small, is_inner, held).kernel
 
 
 def _as_needed(nodes: list[Node]) -> list[Node]:
@@ -81,11 +88,12 @@ class _Writer:
         nest: LoopNest | None,
         is_small: bool = False,
         is_inner: bool = False,
+        held: int = 0,
     ) -> None:
         self.nodes = nodes
         self.is_small = is_small
         self.source = KernelBuilder()
-        self.plan = plan = Plan(self.source, nodes, shape, nest, is_small)
+        self.plan = plan = Plan(self.source, nodes, shape, nest, is_small, held)
         self.space = plan.space
         self.guards = Guards(plan)
         self.gathers = Gathers(plan)
@@ -291,7 +299,8 @@ class _Writer:
         # Where elements do not lie beside each other, fewer lanes share the additions.
         is_dense = vectors is not None or max(row.steps.values()) <= 1
         length = machine.SUM_BLOCK if is_dense else machine.SUM_BLOCK // 8
-        if self.is_jammed and row.size >= LEAST_ROW:  # as many additions as long vectors take
+        # As many additions as long vectors take.
+        if self.is_jammed and row.size >= self.plan.least_row:
             length //= machine.FEW
         with self.source.blocks("block", row.begin, row.end, length) as block:
             for node in blocked:

@@ -28,11 +28,8 @@ from funcgrad.dtypes import BOOL
 LONG = machine.SUM_BLOCK
 """Length of rows from which threads may divide them, where columns are folded."""
 
-SHORT_REGISTERS = machine.VECTORS // 2
-"""Vectors that an iteration computes at once of short rows, where that is much work.
-
-Rows that are no longer than these are one vector each, whose values stay in registers.
-"""
+LONGEST_KEPT = machine.VECTORS // 2
+"""Vectors of the longest row that is one vector for each of its values, which registers keep."""
 
 
 def width(dtypes: Iterable[np.dtype[Any]]) -> int:
@@ -55,6 +52,7 @@ class Plan:
         outs: Where results are stored.
         sums: Where column folds accumulate.
         row_vectors: The vector that holds a whole row, if there is one.
+        held: How many vectors the registers hold; 0 if that does not matter.
         is_crossed: Whether some arrays are read along their rows and others across.
     """
 
@@ -65,8 +63,10 @@ class Plan:
         shape: layout.Shape,
         nest: LoopNest | None,
         is_small: bool = False,
+        held: int = 0,
     ) -> None:
         self.source = source
+        self.held = held
         self.nodes = nodes
         self.shape = shape
         self.nest = nest
@@ -88,6 +88,16 @@ class Plan:
         self.row_vectors = None if is_small else self._vectors_of_rows()
         if self.row_vectors is not None:
             self._plan_scratch()
+
+    @property
+    def at_once(self) -> int:
+        """Vectors that an iteration computes at once: what it waits for has to be kept as well."""
+        return max(min(machine.VECTORS, self.held // machine.FEW), 1)
+
+    @property
+    def least_row(self) -> int:
+        """Length of rows from which long vectors take what is left, too."""
+        return self.at_once * machine.VECTOR_BYTES
 
     def _plan_scratch(self) -> None:
         self.scratch: list[layout.Value] = []
@@ -186,7 +196,10 @@ class Plan:
         return depth_first(wanted, needs)
 
     def most_waiting(self, body: list[Node]) -> int:
-        """The most values of an element that are known and not yet read for the last time."""
+        """The most vectors that are known at a time and not yet read for the last time.
+
+        Elements that are wider than those that fill a vector take several.
+        """
         reads: list[list[Any]] = []
         for node in body:
             views = [x for x in node.operands if isinstance(x, layout.View)]
@@ -194,11 +207,12 @@ class Plan:
                 [x.value if x.value in self.made else self.operand_access(x, node) for x in views]
             )
         last = {key: k for k, keys in enumerate(reads) for key in keys}
+        narrow = width(key.dtype for key in last)
         waiting: set[Any] = set()
         most = 0
         for k, (node, keys) in enumerate(zip(body, reads, strict=True)):
             waiting.update(keys)
-            most = max(most, len(waiting))
+            most = max(most, sum(max(key.dtype.itemsize // narrow, 1) for key in waiting))
             waiting = {key for key in waiting if last[key] > k}
             if node.out in last:
                 waiting.add(node.out)
@@ -432,7 +446,7 @@ class Plan:
         if any(access.strides[loop.axis] not in (0, 1) for access in touched):
             return None
         narrow = machine.VECTOR_BYTES // width(dtypes)
-        if loop.size > SHORT_REGISTERS * narrow:
+        if loop.size > LONGEST_KEPT * narrow:
             return None
-        count = narrow if loop.size <= narrow else SHORT_REGISTERS * narrow
+        count = narrow if loop.size <= narrow else LONGEST_KEPT * narrow
         return Vectors(count, count, register=narrow)

@@ -20,10 +20,7 @@ from funcgrad.compiler.nest.guards import core_of_most
 from funcgrad.compiler.nest.iteration import Access, Vectors
 from funcgrad.compiler.nest.layout import View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
-from funcgrad.compiler.nest.plan import SHORT_REGISTERS, Plan, is_function, width
-
-LEAST_ROW = machine.VECTORS * machine.VECTOR_BYTES
-"""Length of rows from which long vectors take what is left, too, and columns are folded in them."""
+from funcgrad.compiler.nest.plan import Plan, is_function, width
 
 
 def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors | None:
@@ -82,7 +79,7 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     if not (is_folded or is_chain) and any(_is_of_edge(plan, node) for node in body):
         return None  # nothing hinders LLVM in a core
     # Of short rows, accesses to a part of long vectors would be most; they take their time.
-    is_short = len(plan.space.loops) > 1 and row.size < LEAST_ROW
+    is_short = len(plan.space.loops) > 1 and row.size < plan.least_row
     if is_short and not is_folded:
         if kinds != {"point"} and not is_chain:
             # Sums of columns would wait for what the row before has left of its last vector.
@@ -95,15 +92,18 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
             return None
         if is_chain:
             return Vectors(narrow, narrow)
-    wide = narrow * _registers(plan, body, n_single > 0, is_chain)
-    while is_inner and narrow < wide >= 2 * row.size:
+    wide = narrow * _registers(plan, body, n_single > 0, is_chain, is_folded)
+    # In a loop, what whole vectors leave of a row is to be less than they take; elsewhere, rows of
+    # other lengths share the kernel. Sums have their order.
+    while is_inner and narrow < wide and row.size < (wide // 2 + 1 if is_folded else 2 * wide):
         wide //= 2
     if cost >= machine.HEAVY:
-        count = wide if is_chain and not is_short else min(SHORT_REGISTERS * narrow, wide)
-        return Vectors(count, count)
+        count = wide if is_chain and not is_short else min(max(plan.at_once // 2, 1) * narrow, wide)
+        return Vectors(count, count, is_split=not is_chain)
     if is_inner and row.size < wide:
         wide = narrow
-    return Vectors(wide, narrow if is_inner or is_short or is_folded else wide)
+    last = narrow if is_inner or is_short or is_folded else wide
+    return Vectors(wide, last, is_split=not is_chain and last == wide)
 
 
 def has_rows_at_once(plan: Plan, is_inner: bool) -> bool:
@@ -138,14 +138,20 @@ def _cost(body: list[Node]) -> float:
     )
 
 
-def _registers(plan: Plan, body: list[Node], is_single: bool, is_chain: bool) -> int:
-    """Registers that an iteration fills with elements."""
+def _registers(
+    plan: Plan, body: list[Node], is_single: bool, is_chain: bool, is_folded: bool
+) -> int:
+    """Vectors that an iteration fills with elements, or with partial results of a fold."""
     if is_single:
         return 1  # each lane is loaded by instructions of its own
     # A complex vector is two.
     parts = 2 if any(dtype.kind == "c" for dtype in _dtypes(body)) else 1
-    registers, waiting = machine.VECTORS // parts, parts * plan.most_waiting(body)
-    while registers > 1 and registers * waiting > machine.MOST_LIVE and not is_chain:
+    is_sum = is_folded and not is_chain
+    registers = max((machine.VECTORS if is_sum else plan.at_once) // parts, 1)
+    waiting = plan.most_waiting(body) + parts * is_folded
+    # Operations read a few of them in memory.
+    most = plan.held + plan.held // machine.FEW
+    while registers > 1 and registers * waiting > most and not is_chain:
         registers //= 2
     return registers
 

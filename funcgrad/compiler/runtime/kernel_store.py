@@ -29,6 +29,7 @@ from funcgrad.base.digests import digest
 from funcgrad.base.forking import Lock, cached_property, in_children
 from funcgrad.base.imports import load
 from funcgrad.base.records import dataclass
+from funcgrad.compiler import machine
 from funcgrad.compiler.abi import ABI, CONTROL_WORDS, OWN_WORD
 from funcgrad.compiler.loops.language import Function, NamedFunction
 from funcgrad.compiler.loops.library import tiles
@@ -204,6 +205,11 @@ def machine_facts() -> dict[str, str]:
 def tile_shape(dtype: Any) -> tiles.Shape:
     """The inner loop of the products of matrices of ``dtype`` (f32, f64, c64 or c128)."""
     return tiles.inner_shape(np.zeros((), dtype).real.itemsize, _machine()["features"])
+
+
+def vectors_held() -> int:
+    """How many vectors the registers of this processor hold."""
+    return machine.vectors_held(_machine()["features"])
 
 
 def parallel_address() -> int:
