@@ -17,7 +17,7 @@ import importlib
 import importlib.util
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
 from pathlib import Path
@@ -28,7 +28,7 @@ import numpy as np
 from funcgrad.base.imports import load
 from funcgrad.base.records import dataclass
 from funcgrad.compiler import one_thread
-from funcgrad.lowering import LibraryCall, Routine, SortCall, UfuncCall
+from funcgrad.lowering import Routine, SortCall, UfuncCall
 
 LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 """BLAS's and LAPACK's names of dtypes."""
@@ -48,15 +48,10 @@ def resolve(form: Routine) -> tuple[DType, ...] | None:
                 dtypes[i] = dtype
     found = tuple(dtype for dtype in dtypes if dtype is not None)
     assert len(found) == len(dtypes)  # every array belongs to a call
-    if not all(_is_there(call, found) for call in form.calls):
+    sorts = (call for call in form.calls if isinstance(call, SortCall))
+    if not all(sort_function(found[x.values], x.order is not None, x.stable) for x in sorts):
         return None
     return found
-
-
-def _is_there(call: LibraryCall, dtypes: Sequence[DType]) -> bool:
-    if not isinstance(call, SortCall):
-        return True
-    return bool(sort_function(dtypes[call.values], call.order is not None, call.stable))
 
 
 # ------------------------------------------------------------------------------------------ ufuncs

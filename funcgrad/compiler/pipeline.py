@@ -88,18 +88,12 @@ def compile_program(
     Returns: A callable of the flat inputs.
     Raises: MemoryBudgetError: The limit is too small.
     """
-    return stacks.with_room(lambda: _compile_program(program, donated, threads, memory, is_joined))
 
+    def run() -> Executable:
+        with kernel_store.counting() as counts:
+            return _compiled(program, donated, threads, memory, is_joined, counts)
 
-def _compile_program(
-    program: Program,
-    donated: Sequence[bool],
-    threads: int | None,
-    limit: int | None,
-    is_joined: bool,
-) -> Executable:
-    with kernel_store.counting() as counts:
-        return _compiled(program, donated, threads, limit, is_joined, counts)
+    return stacks.with_room(run)
 
 
 def _compiled(
@@ -168,7 +162,9 @@ def _plan(program: Program, donated: Sequence[bool], n_threads: int, limit: int 
     if limit is None or _needed(plan) <= limit:
         return plan
     best = plan = _planned(program, donated, n_threads, Limit())
-    scratch = tuple(sum(v.nbytes for job in row for v in _scratch(job)) for row in plan[1])
+    scratch = tuple(
+        sum(value.nbytes for job in row for value in getattr(job, "scratch", ())) for row in plan[1]
+    )
     results = _needed(plan) - plan[2].arena_bytes
     aim = limit - results
     for _ in range(ATTEMPTS):
@@ -210,14 +206,11 @@ def _planned(
     groups = arrange(graph, donated=donated)
     _drop_unread(graph)
     jobs = [list(_jobs(group)) for group in groups]
-    _split(jobs, n_threads)
+    for job, _ in _every(jobs):
+        if isinstance(job, Kernel | ForeignCall | Multiplication):
+            job.split(n_threads)
     _go_on(jobs)
     return graph, jobs, place(graph, groups, jobs)
-
-
-def _scratch(job: Job) -> Sequence[Value]:
-    found: Sequence[Value] = getattr(job, "scratch", ())
-    return found
 
 
 def _drop_unread(graph: Graph) -> None:
@@ -295,7 +288,12 @@ def _nest_jobs(node: Nest) -> Iterator[Job]:
     carries = node.carries if isinstance(node, Loop) else ()
     given = frozenset([k.inner for k in node.links if k.inner.maker is None])
     given |= {carry.now for carry in carries}
-    sections = [_section(body, node, given) for body in node.bodies]
+    sections = []
+    for body in node.bodies:
+        around = node if isinstance(node, Branch) or body is node.bodies[-1] else None
+        groups = arrange(body, around=around, outer=given)
+        jobs = [list(_jobs(group, is_inner=True)) for group in groups]
+        sections.append(Section(body, groups, jobs))
     for carry in carries:
         if carry.is_in_place:
             assert carry.final is not None
@@ -327,18 +325,8 @@ def _go_on(jobs: Sequence[list[Job]]) -> None:
                 begun[node] = ForeignCall(node, node.background.ask)
             elif isinstance(node, Routine) and node.begun_by is not None:
                 del begun[node.begun_by]
-            elif begun and _is_long(job):
+            elif begun and (isinstance(job, Nested) or cycles_of(nodes_of(job)) >= LONG_CYCLES):
                 row.append(next(iter(begun.values())))
-
-
-def _is_long(job: Job) -> bool:
-    return isinstance(job, Nested) or cycles_of(nodes_of(job)) >= LONG_CYCLES
-
-
-def _section(graph: Graph, node: Nest, outer: frozenset[Value]) -> Section:
-    around = node if isinstance(node, Branch) or graph is node.bodies[-1] else None
-    groups = arrange(graph, around=around, outer=outer)
-    return Section(graph, groups, [list(_jobs(group, is_inner=True)) for group in groups])
 
 
 def _every(jobs: Sequence[Sequence[Job]], is_repeated: bool = False) -> Iterator[tuple[Job, bool]]:
@@ -362,13 +350,6 @@ def _codes(jobs: Sequence[Sequence[Job]]) -> Iterator[NamedFunction]:
             yield from job.codes
         if len(job.parts) > 1:
             yield from (Parallel.named(), Worker.named())
-
-
-def _split(jobs: Sequence[Sequence[Job]], n_threads: int) -> None:
-    """Form parts of what is large enough for several threads."""
-    for job, _ in _every(jobs):
-        if isinstance(job, Kernel | ForeignCall | Multiplication):
-            job.split(n_threads)
 
 
 class _Stepper:

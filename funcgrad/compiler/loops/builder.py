@@ -56,11 +56,7 @@ class FunctionBuilder:
         self.body.append(Evaluate(value))
 
     def store(
-        self,
-        pointer: Expression,
-        index: Expression | float,
-        value: Expression | float,
-        scope: int,
+        self, pointer: Expression, index: Expression | float, value: Expression | float, scope: int
     ) -> None:
         """Write an element."""
         self.evaluate(call("store", pointer, index, value, scope))

@@ -143,7 +143,8 @@ class _Loop:
 
     def _named(self, value: language.Expression) -> language.Expression:
         """A value, of which what does not vary has names of its own."""
-        if not self._is_invariant(value) or not _is_computed(value):
+        is_computed = isinstance(value, language.Apply) and value.word != "read_word"
+        if not is_computed or not self._is_invariant(value):
             return language.rebuilt(value, self._named)
         name = self.hoister.new_name()
         self.moved.append(language.Assign(name, value))
@@ -181,8 +182,3 @@ class _Loop:
 
 _HARMLESS = ("read_word", "write_word", "look")
 """Words that change no array."""
-
-
-def _is_computed(value: language.Expression) -> bool:
-    """Whether a value is more than a variable, a number or a word of the arguments."""
-    return isinstance(value, language.Apply) and value.word != "read_word"

@@ -204,8 +204,9 @@ def _are_apart(body: Body, shared: Set[str], iterations: Sequence[Body]) -> bool
     """
     if len({*map(len, iterations)}) != 1:
         return False
-    if not all(map(_is_simple, itertools.chain(*iterations))):
-        return False
+    for x in itertools.chain(*iterations):  # each computes or stores an element, and nothing else
+        if not (isinstance(x, Assign) or (isinstance(x, Evaluate) and x.value.word == "store")):
+            return False
     mentioned = [shared & {*assigned([x]), *uses([x])} for x in body] if shared else []
     if any(names and not isinstance(x, Assign) for x, names in zip(body, mentioned, strict=False)):
         return False
@@ -213,11 +214,3 @@ def _are_apart(body: Body, shared: Set[str], iterations: Sequence[Body]) -> bool
     loaded = {scope for is_load, scope in memory if is_load}
     stored = {scope for is_load, scope in memory if not is_load}
     return sum(map(len, mentioned)) == len(shared) and not loaded & stored
-
-
-def _is_simple(statement: Statement) -> bool:
-    """Whether a statement computes or stores an element, and nothing else."""
-    match statement:
-        case Assign() | Evaluate(Apply("store")):
-            return True
-    return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from funcgrad.compiler.abi import LANES_SLOT, LOOK_SLOT
@@ -88,21 +88,14 @@ def _define(name: str, result: str, *kinds: str, is_pure: bool = False) -> Calla
 
 
 # Addresses.
-def _address_rule(pointer: Pointer) -> Callable[[Any], Signature]:
-    return lambda args: signature(pointer, INT64)
-
-
-def _address(builder: Builder, sig: Signature, values: list[Any]) -> Any:
-    return pointer_to(values[0])
-
-
 def pointer_to(address: Emitted) -> Emitted:
     """An address as LLVM's pointer."""
     return address.builder.let(f"inttoptr {address} to ptr", POINTER, "p")
 
 
 for _name, _pointer in POINTERS.items():
-    define(f"ptr_{_name}", _address_rule(_pointer))(_address)
+    _sig = signature(_pointer, INT64)
+    define(f"ptr_{_name}", lambda args, sig=_sig: sig)(lambda b, sig, values: pointer_to(values[0]))
 
 
 @_define("offset", "pointer", "pointer", "integer", is_pure=True)
@@ -332,11 +325,6 @@ def _load_some(
     return builder.call(symbol, type, "u", address, given, is_whole, other, hints=access)
 
 
-def _in_turn(n: int) -> Iterator[int]:
-    """The elements of two vectors in turn, as the parts of complex numbers lie in memory."""
-    return (k for i in range(n) for k in (i, n + i))
-
-
 def _of_pairs(index: LaneIndex) -> LaneIndex:
     """The index of the parts of complex lanes."""
     left = None if index.left is None else index.left << 1
@@ -344,8 +332,9 @@ def _of_pairs(index: LaneIndex) -> LaneIndex:
 
 
 def _paired(value: Complex) -> Emitted:
-    """A vector of complex numbers as it is in memory."""
-    return value.re.mixed(value.im, _in_turn(value.lanes))
+    """A vector of complex numbers as it is in memory, where parts lie in turn."""
+    n = value.lanes
+    return value.re.mixed(value.im, (k for i in range(n) for k in (i, n + i)))
 
 
 def _unpaired(value: Emitted) -> Complex:

@@ -104,8 +104,9 @@ def _float_divmod(a: Emitted, b: Emitted) -> tuple[Emitted, Emitted]:
     return by_zero.select(a / b, floored), by_zero.select(mod, remainder)
 
 
-def _fmod(a: Emitted, b: Emitted) -> Emitted:
-    return elementary.emit("fmod", a, b) if a.kind == "f" else _integer_quotient(a, b)[1]
+def _by_kind(name: str, of_integers: _Operator) -> _Operator:
+    """An elementary function of floats, and what it is of integers."""
+    return lambda a, b: elementary.emit(name, a, b) if a.kind == "f" else of_integers(a, b)
 
 
 def _left_shift(a: Emitted, n: Emitted) -> Emitted:
@@ -118,10 +119,6 @@ def _right_shift(a: Emitted, n: Emitted) -> Emitted:
     if a.kind == "i":  # shifted out: 0 or -1, which is what width - 1 gives
         return a >> inside.select(n, n.width - 1)
     return inside.select(a >> inside.select(n, 0), a.constant(0))
-
-
-def _power(a: Emitted, b: Emitted) -> Emitted:
-    return elementary.emit("pow", a, b) if a.kind == "f" else integers.power(a, b)
 
 
 def _extreme(name: str, compare: _Operator, combine: _Operator) -> _Operator:
@@ -163,20 +160,16 @@ def _of_parts(test: Callable[[Emitted], Any], join: Callable[..., Any]) -> Calla
     return lambda x: join(test(x.re), test(x.im)) if isinstance(x, Complex) else test(x)
 
 
-def _reassociated_sum(a: Any, b: Any) -> Any:
-    """A sum whose order LLVM may change, if it is floating: what lets reductions vectorise."""
-    if isinstance(a, Complex):
-        return Complex(_reassociated_sum(a.re, b.re), _reassociated_sum(a.im, b.im))
-    if a.kind == "f":
-        return a.folded("fadd", b)
-    return _add(a, b)
+def _reassociated(instruction: str, usual: _Operator) -> _Operator:
+    """An operation whose order LLVM may change, if it is floating: so reductions vectorise."""
 
+    def fold(a: Any, b: Any) -> Any:
+        if isinstance(a, Complex) and instruction == "fadd":
+            return Complex(fold(a.re, b.re), fold(a.im, b.im))
+        is_float = isinstance(a, Emitted) and a.kind == "f"
+        return a.folded(instruction, b) if is_float else usual(a, b)
 
-def _reassociated_product(a: Any, b: Any) -> Any:
-    """A product, likewise."""
-    if isinstance(a, Emitted) and a.kind == "f":
-        return a.folded("fmul", b)
-    return _multiply(a, b)
+    return fold
 
 
 def select(condition: Emitted, a: Any, b: Any, is_unpredictable: bool = False) -> Any:
@@ -188,18 +181,19 @@ def select(condition: Emitted, a: Any, b: Any, is_unpredictable: bool = False) -
 
 _EMISSIONS: dict[str, Callable[..., Any]] = {
     "add": _add, "subtract": operator.sub, "multiply": _multiply, "divide": _divide,
-    "floor_divide": _floor_divide, "remainder": _remainder, "fmod": _fmod,
+    "floor_divide": _floor_divide, "remainder": _remainder,
+    "fmod": _by_kind("fmod", lambda a, b: _integer_quotient(a, b)[1]),
     "negative": operator.neg, "positive": lambda x: x,
     "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
     "bitwise_not": operator.invert, "logical_not": operator.invert,
     "left_shift": _left_shift, "right_shift": _right_shift,
     "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt,
     "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
-    "pow": _power, "gcd": integers.gcd,
+    "pow": _by_kind("pow", integers.power), "gcd": integers.gcd,
     "popcount": lambda x: x.intrinsic("ctpop"),
     "maximum": _extreme("maximum", operator.gt, operator.and_),
     "minimum": _extreme("minimum", operator.lt, operator.or_),
-    "radd": _reassociated_sum, "rmul": _reassociated_product,
+    "radd": _reassociated("fadd", _add), "rmul": _reassociated("fmul", _multiply),
     "select": select,
     "select_unpredictable": partial(select, is_unpredictable=True),
     "abs": lambda x: x.absolute(),

@@ -106,7 +106,9 @@ class Types:
         if old is None:
             self.variables[name] = t
         elif old != t:
-            new = _unified(old, t)
+            if not (is_weak(old) or is_weak(t)):
+                raise TypingError(f"a variable is both {old} and {t}")
+            new = promote((old, t))
             if new != old:
                 self.variables[name] = new
                 self.has_changed = True
@@ -157,10 +159,3 @@ def type_of_number(number: Any) -> Any:
     if isinstance(number, float):
         return WEAK_FLOAT
     return BOOL if isinstance(number, bool) else literal(number)
-
-
-def _unified(first: Any, second: Any) -> Any:
-    """The type of a variable that values of two types are assigned to."""
-    if is_weak(first) or is_weak(second):
-        return promote((first, second))
-    raise TypingError(f"a variable is both {first} and {second}")

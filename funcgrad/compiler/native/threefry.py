@@ -13,10 +13,6 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
 
-def _rotated(x: Emitted, bits: int) -> Emitted:
-    return (x << bits) | (x >> (32 - bits))
-
-
 def threefry2x32(k0: Emitted, k1: Emitted, x0: Emitted, x1: Emitted) -> Emitted:
     """The encrypted counter, first word in the upper half, from unsigned 32-bit words."""
     words = (k0, k1, k0 ^ k1 ^ _PARITY)
@@ -24,7 +20,7 @@ def threefry2x32(k0: Emitted, k1: Emitted, x0: Emitted, x1: Emitted) -> Emitted:
     for group in range(5):
         for bits in _ROTATIONS[group % 2]:
             x0 = x0 + x1
-            x1 = _rotated(x1, bits) ^ x0
+            x1 = ((x1 << bits) | (x1 >> (32 - bits))) ^ x0
         x0 = x0 + words[(group + 1) % 3]
         x1 = x1 + words[(group + 2) % 3] + (group + 1)
     return (x0.cast(I64, "u") << 32) | x1.cast(I64, "u")

@@ -58,14 +58,10 @@ def _across_rule(args: Any) -> types.Signature:
     return types.signature(args[0].element, args[0])
 
 
-def _across(reduction: str) -> Callable[..., Any]:
-    return lambda builder, sig, values: values[0].across(reduction)
-
-
 for _intrinsic in INTRINSICS.values():
     if _intrinsic.across:
         define(f"across_{_intrinsic.name}", _across_rule, is_mapped=False)(
-            _across(_intrinsic.across)
+            lambda builder, sig, values, fold=_intrinsic.across: values[0].across(fold)
         )
 
 

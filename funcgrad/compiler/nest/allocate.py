@@ -6,7 +6,7 @@ Live ranges are known, so memory of the arena is reused as soon as the last read
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -23,7 +23,6 @@ from funcgrad.compiler.nest.nodes import (
     Link,
     Loop,
     Nest,
-    Node,
     Routine,
     all_nodes,
     values_read,
@@ -168,7 +167,7 @@ class Nested:
             yield carry.now.slot, initial.outer, _bytes_from(initial)
             if final is None:
                 continue
-            length = self._length
+            length = self.node.length if isinstance(self.node, Loop) else 1
             pair = spares if length is None else [*spares, final]
             if length is not None and length % 2:
                 pair = pair[::-1]  # the last iteration writes the final value
@@ -190,10 +189,6 @@ class Nested:
             for link in self.node.links
             if link.step
         ]
-
-    @property
-    def _length(self) -> int | None:
-        return self.node.length if isinstance(self.node, Loop) else 1
 
     def _carries(self) -> Iterator[tuple[Carry, list[Value], int]]:
         """Carried values, with their spare memory and its slot, if they have any."""
@@ -247,8 +242,8 @@ def _fill_arena(
     """Place what is stored in a graph, and the scratch memory of its jobs; the arena's size."""
     last: dict[Value, int] = {}
     for i, group in enumerate(groups):
-        for value in _touched(group.nodes):
-            last[value] = i
+        for node in group.nodes:
+            last.update(dict.fromkeys((*node.outs, *values_read(node)), i))
     last.update((value, len(groups)) for value in graph.outputs)
     buffers: dict[Value, Buffer] = {}
     shared: list[Value] = []
@@ -271,9 +266,3 @@ def _fill_arena(
         value.slot, value.offset = value.home.slot, value.home.offset + first
     memory.live_bytes = live_bytes(buffers.values())
     return size
-
-
-def _touched(nodes: Iterable[Node]) -> Iterable[Value]:
-    for node in nodes:
-        yield from node.outs
-        yield from values_read(node)

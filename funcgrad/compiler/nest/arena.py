@@ -11,7 +11,7 @@ Source:
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -109,23 +109,13 @@ def _in_order(buffers: Sequence[Buffer]) -> int:
 def _by_size(buffers: Sequence[Buffer]) -> int:
     placed: list[Buffer] = []  # by offset
     for buffer in sorted(buffers, key=lambda buffer: (-buffer.room, buffer.first)):
-        buffer.offset = _lowest(buffer, _beside(buffer, placed))
+        buffer.offset = 0
+        for other in (x for x in placed if x.first <= buffer.last and buffer.first <= x.last):
+            if other.offset - buffer.offset >= buffer.room:
+                break
+            buffer.offset = max(buffer.offset, other.offset + other.room)
         bisect.insort(placed, buffer, key=lambda other: other.offset)
     return max(buffer.offset + buffer.room for buffer in buffers)
-
-
-def _beside(buffer: Buffer, placed: Iterable[Buffer]) -> Iterator[Buffer]:
-    """Buffers that live at the same time."""
-    return (x for x in placed if x.first <= buffer.last and buffer.first <= x.last)
-
-
-def _lowest(buffer: Buffer, others: Iterable[Buffer]) -> int:
-    offset = 0
-    for other in others:
-        if other.offset - offset >= buffer.room:
-            break
-        offset = max(offset, other.offset + other.room)
-    return offset
 
 
 class _FreeRanges:

@@ -8,7 +8,7 @@ any one of its dtype.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -127,15 +127,8 @@ def _is_within(found: Interval, limits: Interval) -> bool:
     return limits[0] <= found[0] and found[1] <= limits[1]
 
 
-def _product(a: Interval, b: Interval) -> Interval:
-    corners = [x * y for x in a for y in b]
-    return min(corners), max(corners)
-
-
-def _quotient(a: Interval, b: Interval) -> Interval | None:
-    if b[0] <= 0:
-        return None
-    corners = [x // y for x in a for y in b]
+def _around(corners: Iterable[int]) -> Interval:
+    corners = [*corners]
     return min(corners), max(corners)
 
 
@@ -143,10 +136,6 @@ def _remainder(a: Interval, b: Interval) -> Interval | None:
     if b[0] <= 0:
         return None
     return a if a[0] >= 0 and a[1] < b[0] else (0, b[1] - 1)
-
-
-def _shifted(a: Interval, n: Interval) -> Interval | None:
-    return (a[0] >> n[0], a[1] >> n[0]) if 0 <= n[0] == n[1] else None
 
 
 def _masked(a: Interval, b: Interval) -> Interval | None:
@@ -157,11 +146,11 @@ def _masked(a: Interval, b: Interval) -> Interval | None:
 _WORDS: dict[str, Callable[..., Interval | None]] = {
     "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
     "subtract": lambda a, b: (a[0] - b[1], a[1] - b[0]),
-    "multiply": _product,
+    "multiply": lambda a, b: _around(x * y for x in a for y in b),
     "negative": lambda a: (-a[1], -a[0]),
-    "floor_divide": _quotient,
+    "floor_divide": lambda a, b: _around(x // y for x in a for y in b) if b[0] > 0 else None,
     "remainder": _remainder,
-    "right_shift": _shifted,
+    "right_shift": lambda a, b: (a[0] >> b[0], a[1] >> b[0]) if 0 <= b[0] == b[1] else None,
     "bitwise_and": _masked,
     "minimum": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     "maximum": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),

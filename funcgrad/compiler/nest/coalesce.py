@@ -108,7 +108,9 @@ def _coalesced(
                 made.append(tiles[x])
         before += made
         node.operands = tuple(
-            _joined(x, count) if _is_joined(x) else _as_rows(tiles[x].out, joined)
+            _joined(x, count)
+            if _is_joined(x)
+            else layout.View(tiles[x].out, joined, (*(0 for _ in joined[1:]), 1))
             for x in node.operands
         )
         last = [node]
@@ -143,8 +145,3 @@ def _repeated(x: layout.View, count: int) -> Point:
     shape = (count, x.shape[-1])
     row = x.restrided(shape, (0, x.strides[-1]), x.offset)
     return Point((row,), (layout.Value(shape, x.dtype),), "{0}")
-
-
-def _as_rows(tile: layout.Value, shape: layout.Shape) -> layout.View:
-    """A repeated row as all long rows of a shape."""
-    return layout.View(tile, shape, (*(0 for _ in shape[1:]), 1))

@@ -110,16 +110,15 @@ class _Writer:
         self.tiles.declare()
         self.guards.declare()
         self.gathers.declare()
-        self.splits = [*map(self._split, plan.bodies, self.vectors)]
+        self.splits: list[Split | None] = [None] * len(plan.bodies)
+        if is_on("unswitch"):
+            self.splits = [*map(self.unswitcher.split, plan.bodies, self.vectors)]
         self.is_jammed = self._has_rows_at_once(is_inner)
         self._accumulators()
         with self.space.inside(plan.batch):
             self._batch()
         self.gathers.refuse()
         self.kernel = self._finished()
-
-    def _split(self, body: list[Node], vectors: Vectors | None) -> Split | None:
-        return self.unswitcher.split(body, vectors) if is_on("unswitch") else None
 
     def _has_rows_at_once(self, is_inner: bool) -> bool:
         """Whether several rows are written at once: their vectors are single registers then."""
@@ -356,12 +355,7 @@ class _Writer:
         with self.space.elements(span, vectors, self.carried):
             self._statements(part, self.loaded)
 
-    def _statements(
-        self,
-        part: Part,
-        loaded: dict[Access, Variable],
-        zone: str = "",
-    ) -> None:
+    def _statements(self, part: Part, loaded: dict[Access, Variable], zone: str = "") -> None:
         """Statements of nodes at one index, or in lanes, of which not all may be there."""
         plan, names, body = self.plan, self.names, part.body
         if plan.row_vectors is not None:  # what an earlier pass has made is there

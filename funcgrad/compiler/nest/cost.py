@@ -12,14 +12,7 @@ from funcgrad.compiler.machine import (
     cycles_of_moving,
 )
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
-from funcgrad.compiler.nest.nodes import (
-    Guard,
-    Node,
-    Pick,
-    Point,
-    Product,
-    Put,
-)
+from funcgrad.compiler.nest.nodes import Guard, Node, Pick, Point, Product, Put
 from funcgrad.intrinsics import expression
 
 

@@ -64,17 +64,13 @@ MIN_PRODUCTS, MOST_SUMS = (
 
 def divide_sums(graph: Graph) -> None:
     """Divide sums at computed places, and those of products; changes the graph."""
-    rewrite(graph, _divided_sums)
+    rewrite(graph, lambda node: _divided_product(node) or _divided_scatter(node))
 
 
-def _divided_sums(node: Node) -> list[Node] | None:
-    if isinstance(node, Product) and node.tables is None:
-        return _divided_product(node)
-    return _divided_scatter(node) if isinstance(node, Put) else None
-
-
-def _divided_product(node: Product) -> list[Node] | None:
+def _divided_product(node: Node) -> list[Node] | None:
     """A stack of products of parts, and the sum of these."""
+    if not isinstance(node, Product) or node.tables is not None:
+        return None
     batch, m, n, k = node.sizes
     if batch != 1 or m * n > MOST_SUMS or k * m * n < MIN_PRODUCTS:
         return None
@@ -105,9 +101,8 @@ def _n_scatter_parts(node: Put) -> int:
     return even_parts(shape[0], 1) or (machine.EVEN_PARTS if shape[0] > machine.EVEN_PARTS else 0)
 
 
-def _divided_scatter(node: Put) -> list[Node] | None:
-    n_parts = _n_scatter_parts(node)
-    if not n_parts:
+def _divided_scatter(node: Node) -> list[Node] | None:
+    if not isinstance(node, Put) or not (n_parts := _n_scatter_parts(node)):
         return None
     x, *taken = node.operands
     dtype, length = node.out.dtype, taken[0].shape[0]
@@ -147,7 +142,7 @@ def divide(graph: Graph, groups: Sequence[Group]) -> list[Group]:
         found.append(group)
         if not _is_divided(group):
             continue
-        n_parts = _n_parts(group)
+        n_parts = even_parts(group.space[0], -(-MIN_PART // math.prod(group.space[1:])))
         if n_parts or _n_rows(group):
             after = _after_all(group)
             group.nodes = [node for node in group.nodes if node not in after]
@@ -172,11 +167,6 @@ def _is_divided(group: Group) -> bool:
     # Values that are complete after all rows, which later nodes of the group may not read.
     late = {*after, *(n for n in group.nodes if isinstance(n, Fold) and 0 in n.form.axes)}
     return not any(v.maker in late for n in group.nodes if n not in after for v in values_read(n))
-
-
-def _n_parts(group: Group) -> int:
-    """The number of even parts of the first axis of a group; 0 if there are none."""
-    return even_parts(group.space[0], -(-MIN_PART // math.prod(group.space[1:])))
 
 
 def _n_rows(group: Group) -> int:

@@ -294,8 +294,10 @@ def _fits(
     nodes: Sequence[Node], made_by: Sequence[Node], space: Shape, nest: LoopNest | None
 ) -> bool:
     """Whether one loop nest can compute nodes together with those whose results they read."""
-    if nest is not None and nest.batch and any(_needs_no_batch(n, space, nest) for n in nodes):
-        return False
+    if nest is not None and nest.batch:
+        folds = [node for node in nodes if isinstance(node, Fold)]
+        if any(kind_of(fold, space, nest) in ("post", "total") for fold in folds):
+            return False
     together = set(made_by)
     for node in nodes:
         for k, operand in enumerate(node.operands):
@@ -363,10 +365,6 @@ def kind_of(fold: Fold, space: Shape, nest: LoopNest) -> str:
     if axes == row:
         return "inner"
     return "total" if row <= axes and row else "column"
-
-
-def _needs_no_batch(node: Node, space: Shape, nest: LoopNest) -> bool:
-    return isinstance(node, Fold) and kind_of(node, space, nest) in ("post", "total")
 
 
 def is_late(node: Node, space: Shape, nest: LoopNest | None) -> bool:

@@ -16,14 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from funcgrad.compiler.loops.language import (
-    Expression,
-    Variable,
-    all_of,
-    applied,
-    call,
-    of,
-)
+from funcgrad.compiler.loops.language import Expression, Variable, all_of, applied, call, of
 from funcgrad.compiler.machine import PARTS_PER_THREAD, SUM_BLOCK
 from funcgrad.compiler.nest import nodes
 from funcgrad.compiler.nest.codegen import generate_copy

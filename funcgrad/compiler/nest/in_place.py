@@ -16,14 +16,7 @@ from typing import Any
 from funcgrad.compiler.machine import CACHES, KERNEL_NODES, SEVERAL, VECTOR_BYTES
 from funcgrad.compiler.nest import nodes
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.layout import (
-    Shape,
-    Uniform,
-    Value,
-    View,
-    contiguous_strides,
-    whole,
-)
+from funcgrad.compiler.nest.layout import Shape, Uniform, Value, View, contiguous_strides, whole
 from funcgrad.compiler.nest.registers import is_small
 from funcgrad.compiler.nest.unswitch import keeps_elements
 
@@ -275,11 +268,6 @@ def _becomes(operand: View, memory: View) -> bool:
     )
 
 
-def _ends(node: nodes.Node, other: nodes.Node) -> bool:
-    """Whether a node waits for what another one has begun: it reads nothing of its own."""
-    return isinstance(node, nodes.Routine) and node.begun_by is other
-
-
 def _ends_with_vectors(value: Value) -> bool:
     """Whether no row of an array ends within a vector.
 
@@ -311,8 +299,9 @@ def change_in_place(
         out.home = now
     for i, group in reversed(list(enumerate(groups))):
         for changed, out in _changed(group.nodes[0]):
+            # A wait for the end of a routine reads nothing of its own.
             if any(
-                home[reader] > i and not _ends(reader, group.nodes[0])
+                home[reader] > i and getattr(reader, "begun_by", None) is not group.nodes[0]
                 for reader in readers[changed]
             ):
                 continue

@@ -159,22 +159,18 @@ class _Interchanger:
             is_apart = x.strides[0] > 1 and self._is_wide(x.value)
             if link is None or link.step or not is_apart:
                 return _lanes_first(x)
-            self._constant(link)
+            if link.inner not in self.own:  # it does not change: a copy is read
+                copy, inner = self._copy_before(link), self._lanes_first(link.inner)
+                self.links[inner] = Link(inner, copy)
         if x.value in self.own:
             return self._within(x.value, x)
         if x.strides[0]:
             raise _NotAlikeError  # the same for all lanes, but not read alike
         return _lanes_first(x)
 
-    def _constant(self, link: Link) -> None:
-        """Read an array of all lanes that does not change from a copy."""
-        if link.inner not in self.own:
-            copy = self._copy_before(link)
-            self.links[self._lanes_first(link.inner)] = Link(self._lanes_first(link.inner), copy)
-
     def _within(self, value: Value, x: View) -> View:
         """Rewrite a view of a value with lanes in front as a view of its replacement."""
-        size = self._size(value)
+        size = math.prod(value.shape[1:])  # elements of a lane
         steps = [(n - 1) * s for n, s in zip(x.shape[1:], x.strides[1:], strict=True)]
         first, last = (x.offset + sum(f(step, 0) for step in steps) for f in (min, max))
         if x.strides[0] != size or not 0 <= first <= last < max(size, 1):
@@ -203,15 +199,6 @@ class _Interchanger:
         places = [View(out, (self.count,), (len(rows),), k) for k in range(len(rows))]
         return Copies(tuple(rows), (out,), tuple(places)).like(self.node)
 
-    def _seen(self, value: Value) -> Operand:
-        """All of a value with its lanes last, or what it is a copy of."""
-        maker = self.own[value].maker
-        return maker.operands[0] if is_copy(maker) else whole(self.own[value])
-
-    def _size(self, value: Value) -> int:
-        """How many elements of a value belong to a lane."""
-        return math.prod(value.shape[1:])
-
     def _carry(self, carry: Carry) -> Carry:
         if carry.now not in self.own:
             return carry
@@ -229,7 +216,9 @@ class _Interchanger:
                 outputs.append(value)
                 continue
             if value in self.links:
-                self.body.append(self._back(self._seen(value), value))
+                maker = self.own[value].maker
+                seen = maker.operands[0] if is_copy(maker) else whole(self.own[value])
+                self.body.append(self._back(seen, value))
                 outputs.append(value)
             if any(carry.next is self.own[value] for carry in carries):
                 outputs.append(self.own[value])

@@ -144,8 +144,13 @@ def join_program(jobs: Sequence[list[Any]], graph: Graph, memory: Memory) -> Non
         graph: The nodes.
         memory: Where everything is.
     """
+
+    def is_few(place: tuple[list[Any], int]) -> bool:
+        job = place[0][place[1]]
+        return isinstance(job, Kernel) and len(job.parts) == 1 and job.work <= JOINED_WORK
+
     places = [(row, k) for row in jobs for k in range(len(row))]
-    for is_run, run in itertools.groupby(places, lambda place: _is_few(place[0][place[1]])):
+    for is_run, run in itertools.groupby(places, is_few):
         found = [*run]
         joined = _joined_run([row[k] for row, k in found], graph, memory) if is_run else None
         if joined is not None:
@@ -155,11 +160,6 @@ def join_program(jobs: Sequence[list[Any]], graph: Graph, memory: Memory) -> Non
             row[k] = joined
     for row in jobs:
         row[:] = [job for job in row if job is not None]
-
-
-def _is_few(job: Any) -> bool:
-    """Whether a job is a kernel of few elements."""
-    return isinstance(job, Kernel) and len(job.parts) == 1 and job.work <= JOINED_WORK
 
 
 def _joined_run(kernels: list[Kernel], graph: Graph, memory: Memory) -> Kernel | None:

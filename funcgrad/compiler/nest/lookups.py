@@ -21,15 +21,7 @@ from funcgrad.base.records import dataclass
 from funcgrad.compiler.loops.language import Variable
 from funcgrad.compiler.nest.bounds import bounds_of
 from funcgrad.compiler.nest.builder import Builder
-from funcgrad.compiler.nest.layout import (
-    Operand,
-    Shape,
-    Uniform,
-    Value,
-    View,
-    cut,
-    whole,
-)
+from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, cut, whole
 from funcgrad.compiler.nest.nodes import Checked, Copies, Pick, Point, Put, Site
 from funcgrad.compiler.nest.places import FARTHEST, signed
 from funcgrad.dtypes import INT64, UINT64

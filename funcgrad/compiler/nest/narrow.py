@@ -66,7 +66,11 @@ def _narrowed(node: Node, carried: Collection[Value]) -> list[Node] | None:
         if isinstance(old, View) and old.is_value and old.value in carried:
             selected = _selected(product)
             if selected is not None and is_bounded(selected[0]):
-                return _chosen(node, old, k, *selected)
+                condition, value = selected
+                added = (old, value) if k == 0 else (value, old)
+                changed = Point(added, (Value(old.shape, old.dtype),), node.expr)
+                choice = (condition, whole(changed.out), old)
+                return [changed, Point(choice, (node.out,), "select({0}, {1}, {2})")]
             factors = _factors(product)
             if any(factor.mask for factor in factors):
                 return _masked(node, old, factors)
@@ -104,14 +108,6 @@ def _selected(x: Operand) -> tuple[Operand, Operand] | None:
     return condition, value
 
 
-def _chosen(node: Point, old: View, k: int, condition: Operand, value: Operand) -> list[Node]:
-    """The nodes that change an array where a condition holds."""
-    operands = (old, value) if k == 0 else (value, old)
-    changed = Point(operands, (Value(old.shape, old.dtype),), node.expr)
-    choice = (condition, whole(changed.out), old)
-    return [changed, Point(choice, (node.out,), "select({0}, {1}, {2})")]
-
-
 def _mask(node: Node | None) -> Point | None:
     """The comparison of an index with a number where a node is not zero."""
     word, operands = parts_of(node) if type(node) is Point else ("", [])
@@ -142,7 +138,9 @@ def _masked(node: Point, old: View, factors: list[_Factor]) -> list[Node]:
     for factor in (factor for factor in factors if factor.mask):
         assert factor.mask is not None
         word, operands = parts_of(factor.mask)
-        k = next(k for k, x in enumerate(operands) if known_numbers(x) is None or _is_one(x))
+        k = next(
+            k for k, x in enumerate(operands) if known_numbers(x) is None or not any(x.strides)
+        )
         limits = np.iinfo(operands[k].dtype)
         far = operands[k].dtype.type(limits.max if k == _SIDES[word] else limits.min)
         number = operands[k].restrided((), (), operands[k].offset)
@@ -158,8 +156,3 @@ def _masked(node: Point, old: View, factors: list[_Factor]) -> list[Node]:
     changed = point(node.expr, old.shape, old.dtype, *node.operands)
     added.append(Point((selected, changed, old), (node.out,), "select({0}, {1}, {2})"))
     return added
-
-
-def _is_one(x: Operand) -> bool:
-    """Whether an operand is the same everywhere."""
-    return not any(x.strides)

@@ -46,7 +46,10 @@ def resolve(
     Returns: The test of whether the place exists, or nothing where it always does.
     """
     if site is not None:
-        resolve_or_refuse(source, name, index, dtype, length, site)
+        at = source.assign(f"{name}i", signed(index, dtype))
+        place = source.assign(name, _counted(source, name, at, dtype, length))
+        with source.when(call("u64", place) >= call("u64", length)):
+            refuse(source, site, at, Number(NOWHERE))
         return None
     if mode == "place":
         source.assign(name, call("i64", index))
@@ -121,21 +124,6 @@ def refuse_worst(source: KernelBuilder, worst: str, length: Expression, site: Ex
     with source.when(call("u64", Variable(worst)) >= call("u64", length)):
         at = source.assign(f"{worst}i", call("i64", Variable(worst)))
         refuse(source, site, call("select", at < 0, at - length, at), Number(NOWHERE))
-
-
-def resolve_or_refuse(
-    source: KernelBuilder,
-    name: str,
-    index: Expression,
-    dtype: np.dtype[np.generic],
-    length: Expression,
-    site: Expression,
-) -> None:
-    """Statements that make ``name`` a place, or end the kernel at once: where few are computed."""
-    at = source.assign(f"{name}i", signed(index, dtype))
-    place = source.assign(name, _counted(source, name, at, dtype, length))
-    with source.when(call("u64", place) >= call("u64", length)):
-        refuse(source, site, at, Number(NOWHERE))
 
 
 def is_wrong(index: Expression, length: Expression) -> Expression:

@@ -320,9 +320,11 @@ class Plan:
             self._nest()
         is_divisible = self.nest is None or len(self.space.loops) > len(self.row)
         self.first = self.space.loops[0] if self.space.loops and is_divisible else None
-        if self._has_columns_alone() or self._has_few_rows():
-            self.first = self.row[0]
         self.is_crossed = self._is_crossed()
+        # Where nothing is folded, a few long rows are better divided than shared.
+        is_row = self.nest is None and len(self.space.loops) > 1 and not self.is_crossed
+        if self._has_columns_alone() or (is_row and self._is_long()):
+            self.first = self.row[0]
 
     @property
     def lanes(self) -> tuple[int, int]:
@@ -372,11 +374,6 @@ class Plan:
             and all(map(self.is_full, self.nodes))
             and (self.row[0].size >= LONG or self._is_long())
         )
-
-    def _has_few_rows(self) -> bool:
-        """Whether rows are better divided than shared, where nothing is folded."""
-        is_row = self.nest is None and len(self.space.loops) > 1
-        return is_row and self._is_long() and not self._is_crossed()
 
     def _is_long(self) -> bool:
         """Whether a row is long, and there are few of them."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from funcgrad.compiler.loops.language import Variable, call, sum_of
 from funcgrad.compiler.machine import SEVERAL
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.layout import Operand, Strided, Uniform, Value, View, reshaped
+from funcgrad.compiler.nest.layout import Operand, Strided, Uniform, View, reshaped
 from funcgrad.compiler.nest.nodes import Graph, Node, Pick, Point, Put, readers_of, values_read
 from funcgrad.compiler.nest.places import resolve
 from funcgrad.compiler.nest.plan import Plan
@@ -104,9 +104,10 @@ class _Mover:
         """Whether anything between a kernel and a change reads or writes the array."""
         memory = put.out.home
         return any(
-            _touches(node, memory) and self.moved.get(node) != own
+            value.home is memory and self.moved.get(node) != own
             for group in self.groups[own + 1 : i]
             for node in group.nodes
+            for value in (*values_read(node), *node.outs)
         )
 
     def _is_apart(self, part: View, put: Put, own: int) -> bool:
@@ -134,11 +135,6 @@ class _Mover:
 
 def _number(x: Operand) -> tuple[object, int]:
     return (x.scalar.tobytes(), 0) if isinstance(x, Uniform) else (x.value, x.offset)
-
-
-def _touches(node: Node, memory: Value) -> bool:
-    values = (*values_read(node), *node.outs)
-    return any(value.home is memory for value in values)
 
 
 def _is_same_access(x: Strided, node: Pick | Put, part: View, put: Put) -> bool:

@@ -14,7 +14,7 @@ arrays, and numbers of which a kernel asks more than to load or store them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
 from funcgrad.compiler.loops.language import (
     Apply,
@@ -30,7 +30,7 @@ from funcgrad.compiler.machine import SEVERAL, SMALL
 from funcgrad.compiler.nest.allocate import Nested
 from funcgrad.compiler.nest.kernel import Kernel, word_of
 from funcgrad.compiler.nest.layout import Value
-from funcgrad.compiler.nest.nodes import Carry, Link, Loop, Nest, Node
+from funcgrad.compiler.nest.nodes import Carry, Link, Loop, Nest
 
 
 class Registers:
@@ -145,7 +145,10 @@ class Registers:
         """Read off how a kernel uses its pointers; scratch memory is its own."""
         self._excluded.update(kernel.scratch)
         if kernel.joined:  # it knows the memory of values without their names
-            self._excluded.update(value.home for value in _written(kernel.nodes))
+            for node in kernel.nodes:
+                links = node.links if isinstance(node, Nest) else ()
+                self._excluded.update(out.home for out in node.outs)
+                self._excluded.update(link.outer.home for link in links)
         places = kernel.places
         pointers: dict[str, tuple[Value, int]] = {}
         for statement in every(self._bodies[id(kernel)]):
@@ -184,14 +187,6 @@ class Registers:
             case Apply(_, operands):
                 for y in operands:
                     self._use(y, pointers)
-
-
-def _written(nodes: Iterable[Node]) -> Iterator[Value]:
-    """Values that nodes write, those around loops and branches by what is inside of these, too."""
-    for node in nodes:
-        yield from node.outs
-        if isinstance(node, Nest):
-            yield from (link.outer for link in node.links)
 
 
 def carries_of(job: Nested) -> tuple[Carry, ...]:

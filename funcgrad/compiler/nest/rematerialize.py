@@ -177,16 +177,13 @@ class _Pair:
             return False
         carried = {v for node in again for v in values_read(node)} & self.carried
         size = sum(math.prod(value.shape) for value in self.gone)
-        size -= 2 * sum(self._size_of_stack(now) for now in carried if now not in self.kept)
+        for now in (now for now in carried if now not in self.kept):
+            size -= 2 * (self.writes[now].size if now in self.writes else math.prod(now.shape))
         work = sum(cycles_of_computing(node) * math.prod(node.out.shape) for node in again)
         nbytes = size * self.length * min(value.dtype.itemsize for value in self.gone)
         if self.is_limited:
             return nbytes > 0
         return nbytes >= MIN_BYTES and work <= 2 * cycles_of_moving(nbytes) * size
-
-    def _size_of_stack(self, now: Value) -> int:
-        """How many elements of an iteration are kept so that a carried value is at hand."""
-        return self.writes[now].size if now in self.writes else math.prod(now.shape)
 
     # The change.
 
@@ -247,13 +244,10 @@ class _Pair:
         stack.maker = self.first
         stack.is_stored = False
         self.first.outs += (stack,)
-        start, step = ((self.length - 1) * size, -size) if self._goes_back() else (0, size)
+        goes_back = any(link.step < 0 for link in self.stacked.values())
+        start, step = ((self.length - 1) * size, -size) if goes_back else (0, size)
         self.first.links += (Link(out, stack, start, step),)
         return self.first.links[-1]
-
-    def _goes_back(self) -> bool:
-        """Whether the first loop fills its stacks from their ends."""
-        return any(link.step < 0 for link in self.stacked.values())
 
     def _drop(self) -> None:
         """Forget what is gone, and who only made that."""

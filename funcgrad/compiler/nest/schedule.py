@@ -122,20 +122,11 @@ class _Chain:
         self.slowness = machine.SCALAR if is_apart else 1
         self.cycles = self.slowness * sum(map(cycles_of_computing, self.nodes))
 
-    @property
-    def is_arithmetic(self) -> bool:
-        """Whether nothing in it is looked up, or asked of an index."""
-        return not any(isinstance(node, Guard | Pick) for node in self.nodes)
-
 
 def _loading(x: View) -> float:
     """Cycles of loading a vector of a row from the nearest cache, at least."""
     step = next((abs(s) for n, s in zip(x.shape[::-1], x.strides[::-1], strict=True) if n > 1), 0)
     return machine.UNALIGNED * step if step < 2 else machine.ACROSS
-
-
-def _vectors(value: Value) -> float:
-    return max(value.nbytes / machine.VECTOR_BYTES, 1.0)
 
 
 def schedule(graph: Graph) -> None:
@@ -203,8 +194,12 @@ class _Inlining:
                 known[way] = self._copy(node, way)
             if isinstance(reader, Guard) and reader.is_fence and i == 0:
                 # There is something to be computed everywhere, so nothing is to be fenced off.
+                # A view counts places in memory: what it is of has to lie there in the same order.
+                made = known[way]
+                assert isinstance(made, Uniform) or made.is_whole
                 for other, k in self.readers.pop(reader.out, {}):
-                    self._replace(other, k, _through(other.operands[k], known[way]))
+                    x = other.operands[k]
+                    self._replace(other, k, made.restrided(x.shape, x.strides, x.offset))
             del self.readers[node.out][reader, i]
             self._replace(reader, i, known[way])
 
@@ -264,16 +259,16 @@ class _Inlining:
             seen = [x.reindexed(way.form, way.shape) for x in chain.leaves]
             loads |= {(x.value, x.strides, x.offset): _loading(x) for x in seen}
             n_across = sum(_loading(x) == machine.ACROSS for x in seen if way.is_across)
-            if n_across > machine.MOST_TRANSPOSED or (n_across and not chain.is_arithmetic):
+            asks = any(isinstance(each, Guard | Pick) for each in chain.nodes)
+            if n_across > machine.MOST_TRANSPOSED or (n_across and asks):
                 return False
         size = max(math.prod(node.out.shape), 1)
         repeats = sum(max(math.prod(way.shape) / size, 1.0) for way in ways)
         inlined = repeats * chain.cycles + sum(loads.values())
         stored = chain.cycles + sum(map(_loading, chain.leaves))
         stored += sum(machine.ACROSS if way.is_across else machine.UNALIGNED for way in ways)
-        stored += 2 * machine.cycles_of_moving(node.out.nbytes) + machine.KERNEL_CYCLES / _vectors(
-            node.out
-        )
+        n_vectors = max(node.out.nbytes / machine.VECTOR_BYTES, 1.0)
+        stored += 2 * machine.cycles_of_moving(node.out.nbytes) + machine.KERNEL_CYCLES / n_vectors
         return inlined <= stored
 
     def _copy(self, node: Point | Pick, way: _Way) -> Operand:
@@ -326,14 +321,6 @@ def _way(node: Node, reader: Node, i: int) -> _Way | None:
     return _Way(form, view.shape, box)
 
 
-def _through(view: Operand, operand: Operand) -> Operand:
-    """Compose an operand with a view of a value of its shape."""
-    assert isinstance(view, View)
-    # A view counts places in memory: what it is a view of has to lie there in the same order.
-    assert isinstance(operand, Uniform) or operand.is_whole
-    return operand.restrided(view.shape, view.strides, view.offset)
-
-
 def _within(view: View, box: Box) -> Reindex | None:
     """Strides of a view in its value, in a box of its indices; elsewhere it has no elements."""
     offset = view.offset + sum(a * s for (a, _), s in zip(box, view.strides, strict=True))
@@ -361,15 +348,15 @@ class _Sharing:
         self.home = {node: group for group in groups for node in group.nodes}
         self.readers = readers_of(self.home)
         self.outputs = set(graph.outputs)
-        self.stored = {node.out: node for node in self.home if self._crosses(node)}
+        self.stored = {
+            node.out: node
+            for node, group in self.home.items()
+            if len(node.outs) == 1
+            and any(self.home[reader] is not group for reader in self.readers[node.out])
+        }
         """Values that cross groups through memory, with the nodes that make them."""
         self.copies: dict[Group, dict[Value, Value]] = defaultdict(dict)
         """For every group the values that it computes again, with its own ones."""
-
-    def _crosses(self, node: Node) -> bool:
-        if len(node.outs) != 1:
-            return False
-        return any(self.home[reader] is not self.home[node] for reader in self.readers[node.out])
 
     def run(self) -> list[Group]:
         self.between: dict[Group, int] = defaultdict(int)

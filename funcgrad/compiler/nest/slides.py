@@ -302,10 +302,11 @@ class _WindowFolding:
         self.out = out
         self.rows = [phases(slide) for slide in form.slides]
         fills = iter(form.fills)
-        self.seen: list[tuple[Operand, tuple[int, ...] | None]] = [
-            _padded(builder, x, self.rows, _fill(next(fills), x.dtype)) if slides else (x, None)
-            for x, slides in zip(operands, form.sliding, strict=True)
-        ]
+        self.seen: list[tuple[Operand, tuple[int, ...] | None]] = []
+        for x, slides in zip(operands, form.sliding, strict=True):
+            fill = next(fills) if slides else ""
+            number = x.dtype.type(-1) if fill == "-1" else fill and neutral(fill, x.dtype)
+            self.seen.append(_padded(builder, x, self.rows, number) if slides else (x, None))
 
     def result(self, chosen: tuple[Phase, ...]) -> Operand:
         """Result of one phase."""
@@ -336,7 +337,8 @@ class _WindowFolding:
             for i, view in enumerate(views):
                 if view is not None:
                     own[i] = f"{{{len(operands)}}}"
-                    operands.append(_tap(view, place))
+                    form_of_tap = replace(moved_axes(every), starts=(*(0 for _ in every), *place))
+                    operands.append(view.reindexed(form_of_tap, out.shape))
             if has_number:
                 own.append(f"{{{len(operands)}}}")
                 operands.append(Uniform(np.int32(self._number(chosen, place)), out.shape))
@@ -378,14 +380,3 @@ class _WindowFolding:
 def _places(chosen: Sequence[Phase]) -> Iterator[tuple[int, ...]]:
     """All taps of a phase."""
     return itertools.product(*(range(p.taps) for p in chosen))
-
-
-def _fill(fill: str, dtype: np.dtype[Any]) -> Any:
-    return dtype.type(-1) if fill == "-1" else neutral(fill, dtype)
-
-
-def _tap(view: Operand, place: Sequence[int]) -> Operand:
-    """One tap of a view of windows and taps."""
-    n = len(place)
-    form = Reindex(tuple(range(n)), (0,) * n + tuple(place), (1,) * n)
-    return view.reindexed(form, view.shape[:n])

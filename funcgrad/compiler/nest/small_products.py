@@ -7,7 +7,7 @@ it shares kernels with what comes before and after it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from funcgrad.compiler.machine import SEVERAL, SMALL
 from funcgrad.compiler.nest.layout import Operand, Value, View, contiguous_strides, whole
@@ -17,28 +17,20 @@ from funcgrad.lowering import Reduction
 
 def write_out_products(graph: Graph) -> None:
     """Put sums in the place of small products."""
-    rewrite(graph, lambda node: [*_written(node)] if _is_small(node) else None)
+    rewrite(graph, _written)
 
 
-def _is_small(node: Node) -> bool:
+def _written(node: Node) -> Iterable[Node] | None:
     if not isinstance(node, Product) or node.tables is not None:
-        return False
-    sizes = [math.prod(x.shape) for x in (*node.operands, node.out)]
-    return min(sizes) > 0 and (max(sizes) <= SEVERAL or _has_one_row(node, sizes))
-
-
-def _has_one_row(product: Product, sizes: Sequence[int]) -> bool:
-    """Whether it is a row times a matrix whose rows lie side by side: they are added up."""
-    _, b = product.operands
-    (k, n), (down, along) = b.shape[1:3], b.strides[1:3]
-    return sizes[0] == k and sizes[1] == k * n <= SMALL and n > 1 == along <= down
-
-
-def _written(node: Node) -> Iterator[Node]:
-    assert isinstance(node, Product)
+        return None
     a, b = node.operands
-    has_one_row = max(math.prod(x.shape) for x in node.operands) > SEVERAL
-    return sums_of_products(a, b, node.out, 1, is_down=has_one_row)
+    sizes = [math.prod(x.shape) for x in (a, b, node.out)]
+    (k, n), (down, along) = b.shape[1:3], b.strides[1:3]
+    # Rows of a matrix that lie side by side are added up, if it is multiplied with one row.
+    is_down = sizes[0] == k and sizes[1] == k * n <= SMALL and n > 1 == along <= down
+    if not min(sizes) or (max(sizes) > SEVERAL and not is_down):
+        return None
+    return sums_of_products(a, b, node.out, 1, is_down=max(sizes[:2]) > SEVERAL)
 
 
 def sums_of_products(

@@ -9,7 +9,6 @@ are sorted half by half, the least significant one first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -36,14 +35,11 @@ def is_sortable(calls: Sequence[LibraryCall], keys: Sequence[Operand], shape: Sh
         bool(calls)
         and all(isinstance(x, SortCall) and x.order is not None and x.stable for x in calls)
         and LEAST <= shape[-1] < 1 << 31
-        and all(isinstance(x, View) and _is_key(x.dtype) for x in keys)
+        and all(isinstance(x, View) and x.dtype.kind in "iuf" for x in keys)
+        # NumPy counts the elements of 16 bits instead of comparing them.
+        and all(x.dtype.itemsize >= 4 for x in keys)
         and bool(sort_function(INT64, False, False))
     )
-
-
-def _is_key(dtype: np.dtype[Any]) -> bool:
-    # NumPy counts the elements of 16 bits instead of comparing them.
-    return dtype.kind in "iuf" and dtype.itemsize >= 4
 
 
 def sorted_places(builder: Builder, keys: Sequence[Operand]) -> View:

@@ -95,17 +95,15 @@ def _reading_parts(
     """The nodes, which read elements of short axes where they were computed, not put together."""
     for node in nodes:
         if isinstance(node, Point | Fold):
-            node.operands = tuple(_of_one_part(x, written, node) for x in node.operands)
+            node.operands = tuple(
+                written[x.value].only(x) or x
+                if isinstance(x, View) and x.value in written and x.value.maker.epoch == node.epoch
+                else x
+                for x in node.operands
+            )
     assemblies = {value.maker for value in written if isinstance(value.maker, Copies)}
     read = {value for node in nodes for value in values_read(node)} | outputs
     return [node for node in nodes if node not in assemblies or node.out in read]
-
-
-def _of_one_part(x: Operand, written: Mapping[Value, Pieces], reader: Node) -> Operand:
-    """An operand as a view of the part that it sees, if that is one."""
-    if isinstance(x, Uniform) or x.value not in written or x.value.maker.epoch != reader.epoch:
-        return x
-    return written[x.value].only(x) or x
 
 
 def _written_axis(
@@ -243,11 +241,7 @@ class _Writing:
     """
 
     def __init__(
-        self,
-        group: Group,
-        axis: int,
-        readers: Mapping[Value, Sequence[Node]],
-        outputs: set[Value],
+        self, group: Group, axis: int, readers: Mapping[Value, Sequence[Node]], outputs: set[Value]
     ) -> None:
         self.axis = axis
         self.length = group.space[axis]

@@ -121,14 +121,11 @@ class Strider(Letters):
         size = self.size(self.form.out)
         if letter != self._last():
             cost += UNALIGNED * size  # if somebody wants the other order at the end
-        if self._row(letter) * self.itemsize < VECTOR_BYTES:
+        # Elements that would lie side by side, as they have a channel in common, or a place.
+        places = [c for c in self.form.out if c in self.sliding]
+        if self.size(places if letter in self.sliding else letter) * self.itemsize < VECTOR_BYTES:
             cost += ACROSS * size  # of what follows
         return cost
-
-    def _row(self, letter: str) -> int:
-        """How many elements that have a channel in common, or a place, would lie side by side."""
-        of_places = [c for c in self.form.out if c in self.sliding]
-        return self.size(of_places if letter in self.sliding else letter)
 
     def _last(self) -> str:
         """The letter of the result along which elements lie side by side."""

@@ -67,11 +67,7 @@ def _is_write(node: Node | None) -> bool:
 
 
 def take_back(
-    second: Loop,
-    nodes: list[Node],
-    writes: Writes,
-    body: Graph,
-    keep: Callable[[Value], Value],
+    second: Loop, nodes: list[Node], writes: Writes, body: Graph, keep: Callable[[Value], Value]
 ) -> Value:
     """The array of each iteration, in a loop that goes back; the loop carries it.
 
@@ -89,7 +85,8 @@ def take_back(
     for node in reversed(writes.nodes):
         old = _overwritten(node)
         body.nodes.insert(body.nodes.index(node), old)
-        kept = _inside(node.operands[2:], keep)
+        places = node.operands[2:]
+        kept = [x.of(keep(x.value)) if isinstance(x, View) else x for x in places]
         nodes.append(_put_back(node, array, keep(old.out), kept))
         array = nodes[-1].out
     second.bodies[-1].outputs.append(array)
@@ -98,10 +95,6 @@ def take_back(
     second.outs += (last,)
     second.carries += (Carry(now, array, Link(now, final), last),)
     return array
-
-
-def _inside(operands: Sequence[Operand], keep: Callable[[Value], Value]) -> list[Operand]:
-    return [x.of(keep(x.value)) if isinstance(x, View) else x for x in operands]
 
 
 def _overwritten(node: Write) -> Pick | Point:

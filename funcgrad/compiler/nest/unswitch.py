@@ -338,7 +338,7 @@ class Unswitcher:
         inner = Part(list(body), NOTHING)
         if not _rounded(self.plan, body):
             chosen = self._chosen(body, sides, inside=True)
-            wanted = [node for node in body if self._is_wanted(node)]
+            wanted = [n for n in body if n in self.plan.outs or self._is_kept(n)]
             inner = Part(self._needed(body, wanted, chosen), chosen)
         return rank, Split(ordered, inner, outer)
 
@@ -361,11 +361,6 @@ class Unswitcher:
         operands = {node: (chosen[node],) if node in chosen else node.operands for node in full}
         found = (access for row in operands.items() for access in self.plan.read(*row))
         return {access for access in found if self.plan.row[-1].steps[access]}
-
-    def _is_wanted(self, node: Node) -> bool:
-        """Whether a node is a result or a fold, or is watched."""
-        is_watched = isinstance(node, Pick) and self.is_watched(node)
-        return isinstance(node, Fold) or node in self.plan.outs or is_watched
 
     def _order(self, side: Side) -> tuple[bool, str, int, int]:
         """Sort key of a side; conditions on row numbers come last."""
@@ -391,7 +386,11 @@ class Unswitcher:
             if not isinstance(old, View) or old.value in self.plan.made:
                 return True
             return self.plan.operand_access(old, node) is not self.plan.outs[node]
-        return isinstance(node, Pick) and self.is_watched(node)
+        return self._is_kept(node)
+
+    def _is_kept(self, node: Node) -> bool:
+        """Whether a node is a fold, or a lookup that is watched."""
+        return isinstance(node, Fold) or (isinstance(node, Pick) and self.is_watched(node))
 
 
 def asks_index(node: Node) -> bool:
@@ -406,7 +405,8 @@ def asks_index(node: Node) -> bool:
     if word not in _MIRRORED or len(operands) != 2:
         return False
     return any(
-        isinstance(x, View) and not _varies(y) and _counts(x) for x, y in (operands, operands[::-1])
+        isinstance(x, View) and not y.strides[-1] and _counts(x)
+        for x, y in (operands, operands[::-1])
     )
 
 
@@ -446,11 +446,6 @@ def keeps_elements(node: Node, value: Value) -> bool:
         for condition, *operands in _choices(node)
         for x in operands
     )
-
-
-def _varies(x: Operand) -> bool:
-    """Whether an operand is not the same all along its last axis."""
-    return isinstance(x, View) and bool(x.strides[-1])
 
 
 def _counts(x: View) -> bool:
@@ -519,10 +514,7 @@ class Limits:
     """The bounds of a row, computed: indices between which the whole body runs."""
 
     def __init__(
-        self,
-        plan: Plan,
-        split: Split,
-        value_of: Callable[[Node, Operand], Expression],
+        self, plan: Plan, split: Split, value_of: Callable[[Node, Operand], Expression]
     ) -> None:
         self.plan = plan
         self.split = split

@@ -39,7 +39,8 @@ def verify_graph(graph: Graph, after: str, outer: frozenset[Value] = frozenset()
         if isinstance(node, Nest):
             for body in node.bodies:
                 links = frozenset(k.inner for k in node.links if k.inner.maker is None)
-                verify_graph(body, after, frozenset(known) | links | _carried(node))
+                carried = (carry.now for carry in getattr(node, "carries", ()))
+                verify_graph(body, after, links.union(known, carried))
     for value in graph.outputs:
         if value not in known:
             raise CompilerError(f"after {after}: an output is made by nothing. {_ADVICE}")
@@ -64,10 +65,6 @@ _ADVICE = "This is a defect of funcgrad; please report it with the function that
 def _fail(after: str, node: Node, what: str) -> None:
     types = ", ".join(f"{out.dtype}{list(out.shape)}" for out in node.outs)
     raise CompilerError(f"after {after}: a {type(node).__name__} of {types} {what}. {_ADVICE}")
-
-
-def _carried(node: Nest) -> frozenset[Value]:
-    return frozenset(carry.now for carry in getattr(node, "carries", ()))
 
 
 def _verify_shapes(node: Node, after: str, outer: frozenset[Value]) -> None:

@@ -106,7 +106,11 @@ def _move(node: nodes.Copies, plan: _Plan) -> bool:
             continue
         assert isinstance(operand, View)
         part = reshaped(place, operand.value.shape)
-        if not isinstance(part, View) or not _can_write(operand.value, part):
+        if not isinstance(part, View):
+            continue
+        # Products have no other strides.
+        is_dense = same_strides(part.shape, operand.value.strides, part.strides)
+        if not isinstance(operand.value.maker, nodes.Point) and not is_dense:
             continue
         if not all(are_apart(place, later) for later in places[k + 1 :]):
             continue
@@ -127,12 +131,6 @@ def _move(node: nodes.Copies, plan: _Plan) -> bool:
         node.operands, node.places = tuple(operands), tuple(places)
         return True
     return False
-
-
-def _can_write(value: Value, part: View) -> bool:
-    """Whether what makes a value can write it to a place: products have no other strides."""
-    is_dense = same_strides(value.shape, value.strides, part.strides)
-    return isinstance(value.maker, nodes.Point) or is_dense
 
 
 def _may_change(node: nodes.Copies, operand: View, place: View, plan: _Plan) -> bool:

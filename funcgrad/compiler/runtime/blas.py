@@ -64,7 +64,8 @@ def library(name: str) -> Library:
     Raises: LibraryError: There is no such library, or it has no products of matrices.
     """
     if name == "scipy":
-        return Library(name, linear_algebra_file(), tuple(_scipy_functions()))
+        gemms = ((x, linear_algebra_function(f"{x}gemm")) for x in LETTERS.values())
+        return Library(name, linear_algebra_file(), tuple(gemms))
     if name == "own":
         raise LibraryError(
             f"{VARIABLE}=own needs threads of our own, which there are on Linux only. Use "
@@ -127,8 +128,3 @@ def _loaded(name: str, path: str) -> Library:
 
 _KEPT: list[Any] = []
 """Libraries whose functions plans call."""
-
-
-def _scipy_functions() -> Iterator[tuple[str, int]]:
-    for letter in LETTERS.values():
-        yield letter, linear_algebra_function(f"{letter}gemm")

@@ -75,7 +75,8 @@ def installation() -> str | None:
         processor = _processor()
         files = [path for place in map(str, SOURCES) for path in _sources(place)]
         files += llvm_files()
-        known = [(path, *_seen(path)) for path in files]
+        states = [(path, os.stat(path)) for path in files]
+        known = [(path, x.st_size, x.st_ino, x.st_mtime_ns, x.st_ctime_ns) for path, x in states]
     except OSError:
         return None
     facts = (boot, processor, os.uname(), sys.version, sys.executable, known)
@@ -106,8 +107,3 @@ def llvm_files() -> Iterator[str]:
         yield from (
             os.path.join(inner, x) for x in os.listdir(inner) if x.endswith(_LIBRARY_SUFFIXES)
         )
-
-
-def _seen(path: str) -> tuple[int, int, int, int]:
-    status = os.stat(path)
-    return status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns

@@ -49,7 +49,9 @@ class _Look(SystemProgram):
         owner, own = self.word(SLOTS, abi.OWNER_SLOT), self.run("pthread_self")
         with self.when(is_other(owner, 0) & is_other(owner, own)):
             self.give_back(0)
-        now = self._now()
+        time = self.run("room", 16)
+        self.do("clock_gettime", _COARSE, time)
+        now = self.let(read_word(time, 0) * _SECOND + read_word(time, 1))
         with self.when(now < read_word(SLOTS, abi.NEXT_SLOT)):
             self.give_back(0)
         deadline = self.word(SLOTS, abi.DEADLINE_SLOT)
@@ -60,12 +62,6 @@ class _Look(SystemProgram):
             self._ask_python(words, place)
         with self.when(now >= deadline):
             self._stop(place, abi.TIMED_OUT)
-
-    def _now(self) -> Variable:
-        """The time in nanoseconds."""
-        time = self.run("room", 16)
-        self.do("clock_gettime", _COARSE, time)
-        return self.let(read_word(time, 0) * _SECOND + read_word(time, 1))
 
     def _ask_python(self, words: Mapping[str, Expression], stop: Expression) -> None:
         """Stop where a signal's handler has raised, and keep what it has raised.

@@ -17,11 +17,6 @@ from funcgrad.dtypes import complex_dtype, real_dtype
 from funcgrad.lowering import FourierCall
 
 
-def n_units(call: FourierCall, dtype: np.dtype[Any]) -> int:
-    """How many groups of lanes there are, of which each may be transformed at another time."""
-    return call.blocks * _groups(call, dtype)
-
-
 def code(call: FourierCall, dtype: np.dtype[Any]) -> NamedFunction:
     """Code that transforms arrays of a dtype, complex or real."""
     kinds = tuple(dict.fromkeys(kind for kind, _, _ in passes_of(call.n)))
@@ -52,7 +47,7 @@ def words(call: FourierCall, dtype: np.dtype[Any]) -> tuple[list[int], list[np.n
     found = {
         "n": call.n,
         "lanes": call.lanes,
-        "groups": _groups(call, dtype),
+        "groups": n_groups(call, dtype),
         "source_block": read[0],
         "source_step": read[1],
         "source_lane": read[2],
@@ -90,7 +85,8 @@ def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "c" else complex_dtype(dtype)
 
 
-def _groups(call: FourierCall, dtype: np.dtype[Any]) -> int:
+def n_groups(call: FourierCall, dtype: np.dtype[Any]) -> int:
+    """How many groups of lanes a block has, of which each may be transformed at another time."""
     return -(-call.lanes // _lanes(dtype))
 
 

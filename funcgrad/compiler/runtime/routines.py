@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any
 
 import numpy as np
 
 from funcgrad import lowering as forms
+from funcgrad.base.forking import cached_property
 from funcgrad.base.records import dataclass
 from funcgrad.compiler import abi, foreign
 from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.loops.library.elimination import Elimination
 from funcgrad.compiler.loops.library.selection import Selection
 from funcgrad.compiler.loops.library.small_layouts import InLanes, InRows
-from funcgrad.compiler.loops.library.small_matrices import MOST_IN_LANES, SmallMatrices
+from funcgrad.compiler.loops.library.small_matrices import MOST_IN_LANES
 from funcgrad.compiler.machine import FEW, FUNCTION, SEVERAL, THREAD_WORK
 from funcgrad.compiler.nest.kernel import Site, word_of
 from funcgrad.compiler.nest.layout import Value, View
@@ -37,6 +38,29 @@ the machine is busy, and wait for work in the way of ours.
 
 FEWEST_ELEMENTS = SEVERAL**2
 """For matrices of so many elements OpenBLAS uses one thread anyway; measured up to 24 x 24."""
+
+
+@dataclass(frozen=True)
+class _Own:
+    """A program of our own that a call is.
+
+    Attributes:
+        code: The program.
+        what: What it computes.
+        names: The first words of its arguments, with slots of arrays in the order of these.
+        numbers: Numbers among them that are not 0.
+        lane_bytes: Scratch memory of every thread.
+        rest: The words behind the first ones.
+        held: Arrays whose addresses are among these.
+    """
+
+    code: NamedFunction
+    what: str
+    names: Sequence[str]
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    lane_bytes: int = 0
+    rest: Sequence[int] = ()
+    held: Sequence[np.ndarray] = ()
 
 
 @dataclass
@@ -74,7 +98,7 @@ class ForeignCall:
         if isinstance(self.call, forms.EliminationCall):
             return math.prod(arrays[-1].shape[:n])
         if isinstance(self.call, forms.FourierCall):
-            return fourier.n_units(self.call, arrays[0].dtype)
+            return self.call.blocks * fourier.n_groups(self.call, arrays[0].dtype)
         if isinstance(self.call, forms.SortCall | forms.SelectCall):
             n = len(arrays[0].shape) - 1
         counts = [math.prod(x.shape[:n]) for x in arrays if len(x.shape) >= n]
@@ -102,9 +126,8 @@ class ForeignCall:
             if not self.is_on_one_thread:
                 self.n_threads = min(n_threads, 1)
                 self._divide()
-        nbytes = self._lane_bytes
-        if nbytes:
-            self.lanes = lanes_of(n_threads, len(self.parts), nbytes)
+        if self._own is not None and self._own.lane_bytes:
+            self.lanes = lanes_of(n_threads, len(self.parts), self._own.lane_bytes)
             self.scratch = [*self.scratch, self.lanes]
 
     def _divide(self) -> None:
@@ -117,37 +140,44 @@ class ForeignCall:
             work = OPERATIONS * read
         self.parts = part_ranges(self._runs, work, self.n_threads)
 
-    @property
-    def _lane_bytes(self) -> int:
-        """Scratch memory of our own code, for every thread."""
-        if isinstance(self.call, forms.SmallCall):
-            layout, facts = self._small_program(self.call)
-            return layout(*facts).memory()[1]
-        if isinstance(self.call, forms.FourierCall):
-            return fourier.lane_bytes(self.call, self._arrays[0].dtype)
-        return 0
-
-    def _small_program(
-        self, call: forms.SmallCall
-    ) -> tuple[type[SmallMatrices], tuple[str, str, int]]:
-        """The layout in which small matrices are worked on, and the facts of the program."""
-        lanes = kernel_store.tile_shape(np.float64).lanes
-        layout = InLanes if _is_in_lanes(self._count, *call.sizes[:2], lanes) else InRows
-        return layout, (call.name, foreign.LETTERS[self._arrays[0].dtype.char], lanes)
+    @cached_property
+    def _own(self) -> _Own | None:
+        """The program that it is, if that is no library's."""
+        call, arrays, name = self.call, self._arrays, self.site.equation.primitive.name
+        dtype = arrays[0].dtype
+        if isinstance(call, forms.SmallCall):
+            lanes = kernel_store.tile_shape(np.float64).lanes
+            layout = InLanes if _is_in_lanes(self._count, *call.sizes[:2], lanes) else InRows
+            facts = call.name, foreign.LETTERS[dtype.char], lanes
+            numbers = dict(zip("mnk", call.sizes, strict=True)) | {
+                "lower": int(call.lower),
+                "transposed": int(call.transposed),
+                "unit": int(call.unit),
+                "checked": int(call.may_fail),
+            }
+            what = f"{name} of small matrices: {self._count} x {list(call.sizes[:2])}"
+            nbytes = layout(*facts).memory()[1]
+            return _Own(layout.named(*facts), what, abi.SMALL_WORDS, numbers, nbytes)
+        if isinstance(call, forms.FourierCall):
+            what = f"transform: {name}, {call.blocks * call.lanes} x {call.n}"
+            code, nbytes = fourier.code(call, dtype), fourier.lane_bytes(call, dtype)
+            return _Own(code, what, abi.FOURIER_WORDS, {}, nbytes, *fourier.words(call, dtype))
+        if isinstance(call, forms.SelectCall):
+            numbers = {"n": arrays[0].shape[-1], "k": arrays[1].shape[-1]}
+            what = f"select: {name}, {numbers['k']} of {numbers['n']}"
+            # Flags are ordered as bytes.
+            code = Selection.named("u8" if dtype.kind == "b" else word_of(dtype), dtype.itemsize)
+            return _Own(code, what, abi.SELECT_WORDS, numbers)
+        if isinstance(call, forms.EliminationCall):
+            what = f"{name} of sparse matrices: {self._count} x {arrays[1].shape[-1]}"
+            code = Elimination.named(call.name, foreign.LETTERS[arrays[-1].dtype.char])
+            return _Own(code, what, abi.ELIMINATION_WORDS)
+        return None
 
     @property
     def codes(self) -> list[NamedFunction]:
-        """Codes of the step that are no library's; the first one runs it."""
-        if isinstance(self.call, forms.SmallCall):
-            layout, facts = self._small_program(self.call)
-            return [layout.named(*facts)]
-        if isinstance(self.call, forms.FourierCall):
-            return [fourier.code(self.call, self.node.memory[self.call.source].dtype)]
-        if isinstance(self.call, forms.SelectCall):
-            return [_selection(self._arrays[0].dtype)]
-        if isinstance(self.call, forms.EliminationCall):
-            return [Elimination.named(self.call.name, foreign.LETTERS[self._arrays[-1].dtype.char])]
-        return [ForeignStep.named()]
+        """The code that runs the step."""
+        return [ForeignStep.named() if self._own is None else self._own.code]
 
     @property
     def is_own(self) -> bool:
@@ -164,7 +194,9 @@ class ForeignCall:
     def text(self) -> str:
         """One line about it."""
         name, call = self.site.equation.primitive.name, self.call
-        if isinstance(call, forms.UfuncCall):
+        if self._own is not None:
+            text = self._own.what
+        elif isinstance(call, forms.UfuncCall):
             text = f"call: {name} by {call.module.split('.')[0]}'s {call.names[0]}"
         elif isinstance(call, forms.LapackCall):
             text = f"call: {name} by {call.name} of LAPACK"
@@ -174,16 +206,8 @@ class ForeignCall:
             text = f"call: {name} by {call.name}"
             is_other = call.in_place and call.in_place != call.arguments
             text += " in place" if is_other and self.node.is_in_place else ""
-        elif isinstance(call, forms.FourierCall):
-            text = f"transform: {name}, {call.blocks * call.lanes} x {call.n}"
-        elif isinstance(call, forms.SelectCall):
-            shape = self._arrays[1].shape
-            text = f"select: {name}, {shape[-1]} of {self._arrays[0].shape[-1]}"
-        elif isinstance(call, forms.EliminationCall):
-            text = f"{name} of sparse matrices: {self._count} x {self._arrays[1].shape[-1]}"
-        elif isinstance(call, forms.SmallCall):
-            text = f"{name} of small matrices: {self._count} x {list(call.sizes[:2])}"
         else:
+            assert isinstance(call, forms.SortCall)
             text = f"call: {name} by numpy's {'sort' if call.order is None else 'argsort'}"
         return f"{text} in {len(self.parts)} parts" if len(self.parts) > 1 else text
 
@@ -193,18 +217,12 @@ class ForeignCall:
         Args: site: The number of its `site`.
         """
         address = kernel_store.code_address(self.codes[0])
-        if isinstance(self.call, forms.SmallCall):
-            listed = [self._small(self.call, site, *part) for part in self.parts]
-            return step_of(address, listed, min(self.n_threads, abi.MOST_LANES))
-        if isinstance(self.call, forms.FourierCall):
-            rest, roots = fourier.words(self.call, self._arrays[0].dtype)
-            listed = [[*self._fourier(*part), *rest] for part in self.parts]
-            return step_of(address, listed, min(self.n_threads, abi.MOST_LANES), roots)
-        if isinstance(self.call, forms.SelectCall):
-            return step_of(address, [self._select(*part) for part in self.parts], self.n_threads)
-        if isinstance(self.call, forms.EliminationCall):
-            listed = [self._elimination(*part) for part in self.parts]
-            return step_of(address, listed, self.n_threads)
+        if self._own is not None:
+            n_threads = (
+                min(self.n_threads, abi.MOST_LANES) if self._own.lane_bytes else self.n_threads
+            )
+            listed = [self._own_words(self._own, site, *part) for part in self.parts]
+            return step_of(address, listed, n_threads, self._own.held)
         parts = []
         for number, (begin, end) in enumerate(self.parts):
             words = self._words(number, begin, end)
@@ -255,25 +273,16 @@ class ForeignCall:
         )
         return self.n_threads <= 1 or is_shared or largest <= FEW_ELEMENTS
 
-    def _small(self, call: forms.SmallCall, site: int, begin: int, end: int) -> list[int]:
-        m, n, k = call.sizes
-        words = dict.fromkeys(abi.SMALL_WORDS, 0) | {
-            "begin": begin,
-            "end": end,
-            "m": m,
-            "n": n,
-            "k": k,
-            "lower": int(call.lower),
-            "transposed": int(call.transposed),
-            "unit": int(call.unit),
-            "checked": int(call.may_fail),
-            "site": site,
-            **scratch_words(self.lanes),
-        }
-        for letter, x in zip("abcd", self._arrays, strict=False):
+    def _own_words(self, own: _Own, site: int, begin: int, end: int) -> list[int]:
+        """The words of a part of a program of our own."""
+        words = {"begin": begin, "end": end, "site": site, **own.numbers}
+        if own.lane_bytes:
+            words |= scratch_words(self.lanes)
+        letters = (name[-1] for name in own.names if name.startswith("slot_"))
+        for letter, x in zip(letters, self._arrays, strict=False):
             place = zip(("slot", "offset", "stride"), _place(x, self.node.n_stack), strict=True)
             words |= {f"{word}_{letter}": number for word, number in place}
-        return list(words.values())
+        return [*abi.in_order(own.names, **dict.fromkeys(own.names, 0) | words), *own.rest]
 
     def _ufunc(self, call: forms.UfuncCall, begin: int, end: int) -> ForeignWords:
         arrays = [self.node.memory[i] for i in call.arrays]
@@ -327,29 +336,6 @@ class ForeignCall:
                 words.arguments.append((abi.WORD, x))
         return words
 
-    def _fourier(self, begin: int, end: int) -> list[int]:
-        """The first words of a transform."""
-        words = {"begin": begin, "end": end, **scratch_words(self.lanes)}
-        for letter, x in zip("ab", self._arrays, strict=True):
-            words[f"slot_{letter}"], words[f"offset_{letter}"], _ = _place(x, 0)
-        return abi.in_order(abi.FOURIER_WORDS, **words)
-
-    def _select(self, begin: int, end: int) -> list[int]:
-        row, values, _ = self._arrays
-        words = {"begin": begin, "end": end, "n": row.shape[-1], "k": values.shape[-1]}
-        for letter, x in zip("abc", self._arrays, strict=True):
-            words[f"slot_{letter}"], words[f"offset_{letter}"], _ = _place(x, 0)
-        return abi.in_order(abi.SELECT_WORDS, **words)
-
-    def _elimination(self, begin: int, end: int) -> list[int]:
-        table, *rest = self._arrays
-        words = dict.fromkeys(abi.ELIMINATION_WORDS, 0) | {"begin": begin, "end": end}
-        words["slot_t"], words["offset_t"], _ = _place(table, 0)
-        for letter, x in zip("abcd", rest, strict=False):
-            place = zip(("slot", "offset", "stride"), _place(x, self.node.n_stack), strict=True)
-            words |= {f"{word}_{letter}": number for word, number in place}
-        return abi.in_order(abi.ELIMINATION_WORDS, **words)
-
     def _sort(self, call: forms.SortCall) -> ForeignWords:
         values = self.node.memory[call.values]
         n, length = len(values.shape) - 1, values.shape[-1]
@@ -360,11 +346,6 @@ class ForeignCall:
         words.arguments = [(abi.PLACE, i) for i in range(len(arrays))]
         words.arguments += [(abi.WORD, length), (abi.WORD, 0)]
         return words
-
-
-def _selection(dtype: np.dtype[Any]) -> NamedFunction:
-    """The program that selects numbers of a dtype; flags are ordered as bytes."""
-    return Selection.named("u8" if dtype.kind == "b" else word_of(dtype), dtype.itemsize)
 
 
 def _work_of_small(m: int, n: int, k: int) -> int:

@@ -142,8 +142,11 @@ class Parallel(_Pool):
         look = self.word(SLOTS, abi.LOOK_SLOT)
         rest_time = self.run("room", 16)
         is_ours = call("replace_shared", self.pool + _OWNER, 0, 1)
-        with self.when(~is_ours):
-            self._run_alone(words, first, nbytes, look)
+        with self.when(~is_ours):  # another program uses the pool
+            with self.count(0, words["count"]) as i:
+                self.stop_if_failed(self.call(words["kernel"], SLOTS, first + i * nbytes))
+                self.stop_if_failed(self.call(look, SLOTS))
+            self.give_back(0)
         self._offer(words, first, nbytes)
         with self.when(self.see(_SLEEPERS) > 0):
             self.do("add_shared", self.pool + _FUTEX, 1)
@@ -162,15 +165,6 @@ class Parallel(_Pool):
         self.put_word(SLOTS, abi.OWNER_SLOT, 0)
         self.show(_OWNER, 0)
         self.give_back(call("select", is_other(stop, 0), stop, found))
-
-    def _run_alone(
-        self, words: Words, first: Expression, nbytes: Expression, look: Expression
-    ) -> None:
-        """Another program uses the pool."""
-        with self.count(0, words["count"]) as i:
-            self.stop_if_failed(self.call(words["kernel"], SLOTS, first + i * nbytes))
-            self.stop_if_failed(self.call(look, SLOTS))
-        self.give_back(0)
 
     def _offer(self, words: Words, first: Expression, nbytes: Expression) -> None:
         self.put_word(SLOTS, abi.OWNER_SLOT, call("pthread_self"))

@@ -222,7 +222,8 @@ def handler() -> Handler | None:
     interface = array_interface()
     if not interface:
         return None
-    own = pointer_of(_object_at(word_at(word_at(interface + 8 * _DEFAULT_HANDLER))))
+    default = word_at(word_at(interface + 8 * _DEFAULT_HANDLER))
+    own = pointer_of(ctypes.cast(default, ctypes.py_object).value)
     head = ctypes.string_at(own, _HEAD_BYTES)
     if head[-1] != _VERSION:
         return None
@@ -249,10 +250,6 @@ def handler() -> Handler | None:
         partial(ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(drop), table.ctypes.data),
     )
     return made if _is_working(made) else None
-
-
-def _object_at(address: int) -> Any:
-    return ctypes.cast(address, ctypes.py_object).value
 
 
 _NEW_CAPSULE: Any = ctypes.pythonapi.PyCapsule_New

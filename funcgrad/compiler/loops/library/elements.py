@@ -8,12 +8,7 @@ alone.
 from __future__ import annotations
 
 from funcgrad.compiler.loops.builder import ProgramBuilder
-from funcgrad.compiler.loops.language import (
-    Expression,
-    Variable,
-    call,
-    equal,
-)
+from funcgrad.compiler.loops.language import Expression, Variable, call, equal
 
 Index = Expression | int
 

@@ -131,12 +131,10 @@ class Fourier(Elements):
             if 4 * k == len(x):  # times -i
                 less, more = _around(a, b)
             elif k:
-                rotated, factors = (
-                    self._named((b[0] + b[1], b[1] - b[0])),
-                    _EIGHTHS[8 * k // len(x)],
-                )
-                rotated = rotated if factors[1] > 0 else rotated[::-1]
-                less, more = (_plus(a, rotated, factors, sign) for sign in (1, -1))
+                rotated = self._named((b[0] + b[1], b[1] - b[0]))
+                re, im = _EIGHTHS[8 * k // len(x)]
+                rotated = rotated if im > 0 else rotated[::-1]
+                less, more = (_plus_multiple(a, rotated, s * re, s * im) for s in (1, -1))
             else:
                 less, more = _sum(a, b), _difference(a, b)
             low.append(less)
@@ -155,9 +153,10 @@ class Fourier(Elements):
         for k in range(1, half + 1):
             centre, side = x[0], (sides[0][0] * _sine(k, n), sides[0][1] * _sine(k, n))
             for j, (even, odd) in enumerate(zip(sums, sides, strict=True), 1):
-                centre = _plus_multiple(centre, even, math.cos(2 * math.pi * (j * k % n) / n))
+                cosine, sine = math.cos(2 * math.pi * (j * k % n) / n), _sine(j * k % n, n)
+                centre = _plus_multiple(centre, even, cosine, cosine)
                 if j > 1:
-                    side = _plus_multiple(side, odd, _sine(j * k % n, n))
+                    side = _plus_multiple(side, odd, sine, sine)
             found[k], found[n - k] = _around(self._named(centre), self._named(side))
         return found
 
@@ -341,8 +340,9 @@ def _difference(a: Pair, b: Pair) -> Pair:
     return a[0] - b[0], a[1] - b[1]
 
 
-def _plus_multiple(a: Pair, b: Pair, factor: float) -> Pair:
-    return call("muladd", b[0], factor, a[0]), call("muladd", b[1], factor, a[1])
+def _plus_multiple(a: Pair, b: Pair, re: float, im: float) -> Pair:
+    """The sum of a number and a multiple of each part of another."""
+    return call("muladd", b[0], re, a[0]), call("muladd", b[1], im, a[1])
 
 
 def _around(a: Pair, b: Pair) -> tuple[Pair, Pair]:
@@ -353,9 +353,3 @@ def _around(a: Pair, b: Pair) -> tuple[Pair, Pair]:
 _EIGHTHS = {1: (math.sqrt(0.5), math.sqrt(0.5)), 3: (math.sqrt(0.5), -math.sqrt(0.5))}
 """Real factors of ``exp(-2 pi i k / 8)``: of the sum and the difference of the parts of a number,
 or the reverse."""
-
-
-def _plus(a: Pair, b: Pair, factors: tuple[float, float], sign: int) -> Pair:
-    """The sum of a number and a multiple of each part of another."""
-    re, im = (call("muladd", y, sign * f, x) for x, y, f in zip(a, b, factors, strict=True))
-    return re, im

@@ -111,10 +111,7 @@ class Selection(ProgramBuilder):
                 found = call("load", self.row, call("lanes", i, AT_A_TIME), _ROWS)
                 worst, _ = self._pair(0)
                 self.change(is_any, call("across_maximum", ~(found <= worst)))
-            with (
-                self.when(is_any),
-                self.count(i, call("minimum", i + AT_A_TIME, self.n)) as j,
-            ):
+            with self.when(is_any), self.count(i, call("minimum", i + AT_A_TIME, self.n)) as j:
                 number, (worst, _) = self._number(j), self._pair(0)
                 with self.when(self._exceeds(number, worst)):
                     self._sift_down(self.k, 0, (number, j))

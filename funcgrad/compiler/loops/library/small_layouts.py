@@ -306,10 +306,7 @@ class InRows(SmallMatrices):
 
     def _blocks(self) -> Iterator[tuple[Variable, Variable]]:
         """The first rows and columns of square blocks of a lower triangle."""
-        with (
-            self.count(0, self.n, self.lanes) as i,
-            self.count(0, i + 1, self.lanes) as j,
-        ):
+        with self.count(0, self.n, self.lanes) as i, self.count(0, i + 1, self.lanes) as j:
             yield i, j
 
     def deliver(self, x: Element, to: str) -> None:

@@ -19,14 +19,7 @@ from dataclasses import replace
 
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import REFUSED, SMALL_WORDS
-from funcgrad.compiler.loops.language import (
-    SLOTS,
-    Expression,
-    Variable,
-    call,
-    equal,
-    of,
-)
+from funcgrad.compiler.loops.language import SLOTS, Expression, Variable, call, equal, of
 from funcgrad.compiler.loops.library.elements import Element, Elements, Index, muladd
 from funcgrad.compiler.machine import FEW, SEVERAL, VECTOR_BYTES
 
@@ -543,10 +536,7 @@ class SmallMatrices(Elements):
 
     def _where_bad(self, is_bad: Variable, number: float) -> None:
         """Put a number in place of the right-hand sides of matrices that are bad."""
-        with (
-            self.when(self.is_any(is_bad)),
-            self.count(0, self.n * self.vectors * self.unit) as v,
-        ):
+        with self.when(self.is_any(is_bad)), self.count(0, self.n * self.vectors * self.unit) as v:
             pointer, index = self.b.pointer, self.near(v * self.lanes)
             old = call("load", pointer, index, self.b.scope)
             self.store(pointer, index, call("select", is_bad, number, old), self.b.scope)

@@ -78,11 +78,21 @@ def finite_sum(base: Any, x: Any, rest: Any) -> Any:
 
 def by_double(core: Callable[..., Any]) -> Callable[..., Any]:
     """A formula of both widths from one that takes ``digits`` and 64-bit numbers."""
+    by_digits = functools.partial(core, 32), functools.partial(core, 64)
+    return functools.update_wrapper(by_width(*by_digits), core)
 
-    @functools.wraps(core)
+
+def in_double(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """A formula of both widths from one of 64-bit numbers."""
+    return functools.update_wrapper(by_width(formula, formula), formula)
+
+
+def by_width(short: Callable[..., Any], long: Callable[..., Any]) -> Callable[..., Any]:
+    """A formula of both widths from two of 64-bit numbers, the first one for those of 32 bits."""
+
     def formula(*args: Any) -> Any:
         if args[0].width == 64:
-            return core(64, *args)
-        return core(32, *[x.widened() for x in args]).narrowed()
+            return long(*args)
+        return short(*[x.widened() for x in args]).narrowed()
 
     return formula

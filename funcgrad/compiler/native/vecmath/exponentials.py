@@ -17,10 +17,7 @@ from funcgrad.compiler.native.vecmath.arithmetic import (
 
 _LOG2_E = 1.4426950408889634
 # log 2 = high + low; high has trailing zeros, so that k * high is exact for every exponent k.
-LN2 = {
-    32: (0.693359375, -2.1219444005469057e-04),
-    64: (0.6931471803691238, 1.9082149292705877e-10),
-}
+LN2 = {32: (0.693359375, -2.1219444005469057e-04), 64: (0.6931471803691238, 1.9082149292705877e-10)}
 # (exp(r) - 1 - r) / r**2 on |r| <= log(2) / 2.
 _EXP = {
     32: (
@@ -42,32 +39,25 @@ def _reduced(x: Any) -> tuple[Any, Any]:
     return k, n.fma(-low, n.fma(-high, x))
 
 
-def _of_range(formula: Callable[[Any], Any], x: Any, low: float, high: float) -> Any:
-    """A formula of numbers up to ``high``; 0 below ``low``, where underflow would take long."""
+def _of_range(reduce: Callable[[Any], Any], x: Any, low: float, high: float) -> Any:
+    """``2**k exp(r)`` for numbers up to ``high``; 0 below ``low``, where underflow takes long."""
     vanishes = x < low
     x = vanishes.select(x.constant(0.0), (x > high).select(x.constant(high), x))
-    return vanishes.select(0.0, formula(x))
+    k, r = reduce(x)
+    power = scaled((r * r).fma(polynomial(r, _EXP[x.width]), r) + 1, k)
+    return vanishes.select(0.0, power)
 
 
 def exp(x: Any) -> Any:
-    return _of_range(_exp, x, *_EXP_RANGE[x.width])
-
-
-def _exp(x: Any) -> Any:
-    k, r = _reduced(x)
-    return scaled((r * r).fma(polynomial(r, _EXP[x.width]), r) + 1, k)
+    return _of_range(_reduced, x, *_EXP_RANGE[x.width])
 
 
 def exp2(x: Any) -> Any:
-    high = {32: 129.0, 64: 1025.0}[x.width]
-    low = {32: -151.0, 64: -1076.0}[x.width]
-    return _of_range(_exp2, x, low, high)
+    def reduced(x: Any) -> tuple[Any, Any]:
+        n, k = nearest(x, 1.0)
+        return k, (x - n) * math.log(2.0)
 
-
-def _exp2(x: Any) -> Any:
-    n, k = nearest(x, 1.0)
-    r = (x - n) * math.log(2.0)
-    return scaled((r * r).fma(polynomial(r, _EXP[x.width]), r) + 1, k)
+    return _of_range(reduced, x, *{32: (-151.0, 129.0), 64: (-1076.0, 1025.0)}[x.width])
 
 
 def expm1(x: Any) -> Any:

@@ -8,13 +8,12 @@ errors are. The polynomials interpolate 40-digit values at Chebyshev's nodes, to
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 from funcgrad.compiler.native.slow_paths import choose_where
-from funcgrad.compiler.native.vecmath.arithmetic import INF, NAN, polynomial
+from funcgrad.compiler.native.vecmath.arithmetic import INF, NAN, in_double, polynomial
 from funcgrad.compiler.native.vecmath.logarithms import log
 from funcgrad.compiler.native.vecmath.trigonometric import sin, tan
 
@@ -51,16 +50,6 @@ _LARGE = 1e17
 """From here on only the leading term counts, which overflows later than its parts."""
 
 
-def _in_double(formula: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A formula of both widths from one of 64 bits."""
-
-    @functools.wraps(formula)
-    def found(x: Any) -> Any:
-        return formula(x) if x.width == 64 else formula(x.widened()).narrowed()
-
-    return found
-
-
 def _reflected(x: Any) -> tuple[Any, Any]:
     """Whether ``x`` is negative, and ``1 - x`` if it is."""
     is_left = x < 0
@@ -91,7 +80,7 @@ def _shifted(x: Any, power: int) -> tuple[Any, Any]:
     return is_low.select(x + float(_SHIFT), x), is_low.select(above / below, 0.0)
 
 
-@_in_double
+@in_double
 def digamma(x: Any) -> Any:
     """The derivative of the logarithm of the gamma function."""
     is_left, right = _reflected(x)
@@ -109,7 +98,7 @@ def digamma(x: Any) -> Any:
     return (x == 0).select(-x.constant(INF).copysign(x), value)
 
 
-@_in_double
+@in_double
 def trigamma(x: Any) -> Any:
     """The derivative of `digamma`."""
     is_left, right = _reflected(x)
@@ -125,7 +114,7 @@ def trigamma(x: Any) -> Any:
     return _unless_left(x, is_left, value, INF, reflect)
 
 
-@_in_double
+@in_double
 def lgamma(x: Any) -> Any:
     """The logarithm of the size of the gamma function."""
     is_left, right = _reflected(x)

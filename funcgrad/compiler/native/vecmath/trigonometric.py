@@ -9,6 +9,7 @@ from funcgrad.compiler.native.slow_paths import call_where
 from funcgrad.compiler.native.vecmath.arithmetic import (
     INF,
     by_double,
+    by_width,
     finite_sum,
     nearest,
     polynomial,
@@ -145,13 +146,9 @@ def _long_tan(x: Any) -> Any:
     return call_where(x.absolute() > _ORDINARY, "tan", (x,), value)
 
 
-def _of_both(short: Any, long: Any) -> Any:
-    return lambda x: long(x) if x.width == 64 else short(x.widened()).narrowed()
-
-
-sin = _of_both(_short_sin, _long_sin)
-cos = _of_both(_short_cos, _long_cos)
-tan = _of_both(_short_tan, _long_tan)
+sin = by_width(_short_sin, _long_sin)
+cos = by_width(_short_cos, _long_cos)
+tan = by_width(_short_tan, _long_tan)
 
 # ------------------------------------------------------------------------------------- inverses
 
