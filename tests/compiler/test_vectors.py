@@ -140,6 +140,44 @@ def test_rows_of_one_vector_stay_in_registers(dtype: str, longest: int) -> None:
     assert "for m in range(" in longer
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+def test_the_last_vector_of_a_row_ends_with_it(dtype: str) -> None:
+    """It computes again what the one before has computed, where nothing has changed since."""
+    rows, n_steps = 9, 3
+
+    def smooth(x: Any) -> Any:
+        return x[:, 1:-1] * 2 + x[:, 2:] - x[:, :-2]
+
+    def steps(x: Any) -> Any:
+        return fg.lax.fori_loop(0, n_steps, lambda _, y: y.at[:, 1:-1].set(smooth(y)), x)
+
+    for n in (31, 34, 35, 50, 65, 66, 67, 98, 131, 300):
+        x = np.arange(rows * n).reshape(rows, n).astype(dtype)
+        compiled = fg.jit(smooth)
+        np.testing.assert_array_equal(compiled(x), smooth(x))
+        text = compiled.lower(x).as_text()
+        if n - 2 >= 64 // x.itemsize:
+            assert "lanes(minimum(" in text
+            assert "first_lanes(" not in text
+            assert "some_lanes(" not in text
+        expected = x.copy()
+        for _ in range(n_steps):
+            expected[:, 1:-1] = smooth(expected)
+        np.testing.assert_array_equal(fg.jit(steps)(x), expected)
+
+
+def test_a_row_that_is_changed_in_place_is_computed_once() -> None:
+    def steps(x: Any) -> Any:
+        return fg.lax.fori_loop(0, 3, lambda _, y: y.at[:, 1:].add(y[:, 1:] * 2), x)
+
+    compiled = fg.jit(steps)
+    for n in (20, 34, 67):
+        x = np.ones((9, n), np.float32)
+        found = compiled(x)
+        np.testing.assert_array_equal(found[:, 1:], 27)
+        np.testing.assert_array_equal(found[:, 0], 1)
+
+
 COMPLEX: dict[str, Callable[[Any, Any, Any], Any]] = {
     "products and sums": lambda np, x, y: x * y + x - 2j * y,
     "quotients": lambda np, x, y: x / y,

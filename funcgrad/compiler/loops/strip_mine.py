@@ -40,6 +40,8 @@ class Vectors:
         register: Elements of one register, if the results of several are to be folded one by one.
         is_split: Whether whole vectors have a loop of their own, without masks, even where those
             for what is left have the same length and take the same accumulators.
+        is_overlapping: Whether the last vector ends with the row, so that none needs a mask: it
+            computes again some of what the one before has computed.
     """
 
     wide: int
@@ -47,6 +49,7 @@ class Vectors:
     is_rest: bool = False
     register: int = 0
     is_split: bool = False
+    is_overlapping: bool = False
 
     @property
     def has_rest(self) -> bool:
@@ -81,15 +84,18 @@ def strip_mine(
         names = {**names, **{name: name + suffix for name in own}}
         return [Assign(names[loop.index], lanes), *renamed(body, names)]
 
-    if vectors.has_rest or vectors.is_split:
+    is_split = vectors.is_split and not vectors.is_overlapping
+    if vectors.has_rest or is_split:
         length, whole = loop.stop - loop.start, Variable("whole")
         made.append(Assign(whole.name, loop.stop - (length & (vectors.wide - 1))))
         body = at(call("lanes", m, vectors.wide), rewritten(loop.body, present), {})
         made.append(For(m.name, start, whole, vectors.wide, body))
         start = whole
     names = carried if vectors.has_rest or vectors.is_rest else {}
-    if vectors.is_split and not vectors.has_rest:
+    if is_split and not vectors.has_rest:
         lanes = call("some_lanes", start, loop.stop, vectors.narrow)
         return [*made, If(start < loop.stop, at(lanes, loop.body, names))]
     lanes = call("first_lanes", m, loop.stop, vectors.narrow)
+    if vectors.is_overlapping:
+        lanes = call("lanes", call("minimum", m, loop.stop - vectors.narrow), vectors.narrow)
     return [*made, For(m.name, start, loop.stop, vectors.narrow, at(lanes, loop.body, names))]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from funcgrad.compiler import machine
@@ -27,7 +28,7 @@ from funcgrad.compiler.nest.plan import Plan, is_function
 from funcgrad.compiler.nest.put_through import move_pointers
 from funcgrad.compiler.nest.tiles import TransposedTiles
 from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Split, Unswitcher
-from funcgrad.compiler.nest.vectorize import has_rows_at_once, vectors_of
+from funcgrad.compiler.nest.vectorize import can_overlap, has_rows_at_once, vectors_of
 
 TILE = 2 * machine.VECTOR_BYTES // 4
 """Columns of a tile, in kernels that read some arrays along their rows and others across them: what
@@ -352,6 +353,9 @@ class _Writer:
             write = partial(self._statements, part, self.loaded)
             self.guards.around_core(span, part.body, vectors, self.carried, write)
             return
+        if span == (row.begin, row.end) and vectors is not None:
+            is_whole = can_overlap(self.plan, part.body, vectors)
+            vectors = replace(vectors, is_overlapping=is_whole)
         with self.space.elements(span, vectors, self.carried):
             self._statements(part, self.loaded)
 

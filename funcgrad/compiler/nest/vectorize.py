@@ -106,6 +106,20 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     return Vectors(wide, last, is_split=not is_chain and last == wide)
 
 
+def can_overlap(plan: Plan, body: list[Node], vectors: Vectors) -> bool:
+    """Whether the last vector of a row may compute again some of what the one before has computed.
+
+    Everything that it reads is to be as it was. Parts of a row that run one after the other, or at
+    the same time, have no vectors in common.
+    """
+    if plan.first is plan.row[-1] or plan.row[-1].size < vectors.narrow:
+        return False
+    if any(plan.kind(node) != "point" for node in body):
+        return False
+    written = {plan.outs[node].value for node in body if node in plan.outs}
+    return not any(access.value in written for node in body for access in plan.read(node))
+
+
 def has_rows_at_once(plan: Plan, is_inner: bool) -> bool:
     """Whether several rows are folded at a time, as of products with a vector.
 
