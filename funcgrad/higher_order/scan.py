@@ -23,16 +23,10 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mappe
 from funcgrad.core.program import Program, Var, evaluate
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import NonFiniteError
+from funcgrad.higher_order import hoisting
 from funcgrad.higher_order.checked_programs import CheckedProgram, check_program
 from funcgrad.higher_order.checks import Failure, nothing
 from funcgrad.higher_order.dividing import divided_scan
-from funcgrad.higher_order.hoisting import (
-    Split,
-    hoisted,
-    invariant_vars,
-    split_ahead,
-    unchanged,
-)
 from funcgrad.higher_order.jit import (
     Rounds,
     executable_of,
@@ -245,9 +239,9 @@ class Scan(Primitive):
             return Call(self._ahead(avals))
         return Loop(self.n_consts, self.n_carry, self.length, self.reverse)
 
-    def _split_ahead(self) -> Split | None:
+    def _split_ahead(self) -> hoisting.Split | None:
         """The products that can be computed before the loop, and the rest."""
-        return split_ahead(self.body, self.n_consts, self.n_carry, self.length)
+        return hoisting.split_ahead(self.body, self.n_consts, self.n_carry, self.length)
 
     def _ahead(self, avals: Sequence[ShapedArray]) -> Program:
         """The loop behind the products of all its steps."""
@@ -358,7 +352,7 @@ class Scan(Primitive):
         by them.
         """
         a, k = self.n_consts, self.n_carry
-        pairs = zip(unchanged(self.body, self.carried), primals[self.carried], strict=True)
+        pairs = zip(hoisting.unchanged(self.body, self.carried), primals[self.carried], strict=True)
         fixed = tuple(on and not aval_of(value).weak_type for on, value in pairs)
         if not any(fixed):
             return derive(self, primals, tangents)
@@ -407,7 +401,7 @@ class Scan(Primitive):
             ("scan", split, active, self), lambda: Residuals(self, active, split(self.body, active))
         )
         consts, carry, xs = self.split(primals)
-        body, all_consts = hoisted(plan.forward, consts)
+        body, all_consts = hoisting.hoisted(plan.forward, consts)
         forward = self.recording(body, len(all_consts), plan.n_stacked)
         results = forward.bind(*all_consts, *carry, *xs)
         n = len(self.body.outputs)
@@ -600,10 +594,10 @@ def bind_scan(
     kind: type[Scan] = Scan,
 ) -> list[Any]:
     """Run a scan, with what does not need to wait for it computed before it."""
-    body, all_consts = hoisted(body, consts)
+    body, all_consts = hoisting.hoisted(body, consts)
     split = None
     if not kind.is_counted:
-        split = split_ahead(body, len(all_consts), len(carry), length)
+        split = hoisting.split_ahead(body, len(all_consts), len(carry), length)
     if split is not None:
         xs = [*xs, *evaluate(split.ahead, [*all_consts, *xs])]
         body = split.body
@@ -630,7 +624,7 @@ class Residuals:
         body, k = scan.body, scan.n_carry
         a, b, n = scan.n_consts, scan.n_consts + k, len(body.outputs)
         forward = split.forward
-        invariant = invariant_vars(forward, a)
+        invariant = hoisting.invariant_vars(forward, a)
         emitted_as_y = {id(y): i for i, y in enumerate(forward.outputs[k:n])}
         emitted: list[Any] = []
         constant: list[Var] = []

@@ -37,16 +37,9 @@ from funcgrad.lowering import Reshape as ReshapeForm
 from funcgrad.observers.source import stands_for
 from funcgrad.passes.common import subprograms
 from funcgrad.passes.repeats import Integers
+from funcgrad.primitives import shape as s
 from funcgrad.primitives.elementwise import Convert
 from funcgrad.primitives.indexing import DynamicUpdateSlice
-from funcgrad.primitives.shape import (
-    Reshape,
-    Reverse,
-    broadcast_to,
-    moveaxis_from_front,
-    reshape,
-    shape_of,
-)
 from funcgrad.transforms.programs import batch_program, stage_closed
 
 MEMORY_FACTOR = 4
@@ -182,11 +175,11 @@ class _Written:
             stack: The windows, one behind the other.
             consts: The constants of the loop.
         """
-        stack = Reverse((0,)).bind(stack) if self.step < 0 else stack
-        length, *sizes = shape_of(stack)
+        stack = s.Reverse((0,)).bind(stack) if self.step < 0 else stack
+        length, *sizes = s.shape_of(stack)
         low = min(self.first, self.first + (length - 1) * self.step)
         sizes[self.axis] *= length
-        window = reshape(moveaxis_from_front(stack, self.axis), tuple(sizes))
+        window = s.reshape(s.moveaxis_from_front(stack, self.axis), tuple(sizes))
         starts = [consts[x.place] if isinstance(x, _Constant) else np.int64(x) for x in self.starts]
         starts[self.axis] = np.int64(low)
         return DynamicUpdateSlice().bind(x, window, *starts)
@@ -454,7 +447,7 @@ class _Loop:
         wide = Var(row.aval.update(shape=sizes))
         starts[axis] = Literal(np.int64(0))
         return [
-            Equation(Reshape(sizes), [row], (wide,), equation.source),
+            Equation(s.Reshape(sizes), [row], (wide,), equation.source),
             Equation(equation.primitive, [wide, *starts], equation.outputs, equation.source),
         ]
 
@@ -543,7 +536,7 @@ def _batched(body: Program, fixed: Sequence[Any], xs: Sequence[Any], length: int
         batched = batch_program(body, mask, length)
         found = evaluate(batched.program, [*fixed, *xs])
     return [
-        x if on else broadcast_to(x, (length, *shape_of(x)))
+        x if on else s.broadcast_to(x, (length, *s.shape_of(x)))
         for x, on in zip(found, batched.is_mapped_out, strict=True)
     ]
 

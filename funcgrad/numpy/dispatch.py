@@ -22,17 +22,9 @@ from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer, current_trace, function_trace
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, MissingRuleError
-from funcgrad.numpy import creating, elementwise, rearranging, shaping, ufuncs
+from funcgrad.numpy import creating, elementwise, promotion, rearranging, shaping, ufuncs
 from funcgrad.numpy.elementwise import DIRECT, TAKES_WEAK, UFUNCS, of_scipy, to_loop
 from funcgrad.numpy.indexing import at, getitem
-from funcgrad.numpy.promotion import (
-    as_value,
-    check_casting,
-    checked_dtype,
-    normalize_axis,
-    promote_inexact,
-    strong,
-)
 from funcgrad.numpy.public_functions import public
 from funcgrad.numpy.reducing import refuse_out, summand
 from funcgrad.numpy.selected import install_selections, selected
@@ -196,7 +188,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     Example: fg.numpy.modf(2.5) -> (np.float64(0.5), np.float64(2.0))
     """
     refuse_out(out, "modf")
-    (x,) = elementwise.promote_inexact(as_value(x, "modf"))
+    (x,) = elementwise.promote_inexact(promotion.as_value(x, "modf"))
     finite = p.select.bind(p.isinf.bind(x), p.zero_of(x), x)
     rest = p.sub.bind(finite, p.trunc.bind(finite))
     return p.copysign.bind(rest, x), p.trunc.bind(x)
@@ -367,7 +359,7 @@ def _in_loop(
     """Operands in the dtypes that options ask for, and the other options."""
     options = {name: kwargs.pop(name) for name in _LOOP if name in kwargs}
     if options:
-        values = [as_value(x, ufunc.__name__) for x in inputs]
+        values = [promotion.as_value(x, ufunc.__name__) for x in inputs]
         inputs = tuple(to_loop(ufunc, values, **options))
     return inputs, kwargs
 
@@ -394,7 +386,7 @@ _ACCUMULATIONS: dict[Any, Any] = {
     np.multiply: lambda x, axis: _functions[np.cumprod](x, axis=axis),
     np.maximum: lambda x, axis: Cummax(axis % x.ndim).bind(x),
     np.minimum: lambda x, axis: Cummin(axis % x.ndim).bind(x),
-    np.logaddexp: lambda x, axis: Cumlogsumexp(axis % x.ndim).bind(*promote_inexact(x)),
+    np.logaddexp: lambda x, axis: Cumlogsumexp(axis % x.ndim).bind(*promotion.promote_inexact(x)),
 }
 
 
@@ -418,7 +410,7 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: Any, kwargs: dict[str, A
         inputs, kwargs = _in_loop(ufunc, inputs, kwargs)
         return ufuncs.outer(function, *inputs, **kwargs)
     if kwargs.get("dtype") is not None:
-        target = checked_dtype(kwargs["dtype"], name)
+        target = promotion.checked_dtype(kwargs["dtype"], name)
         ufunc.resolve_dtypes((target, target, None), signature=(None, None, target))
     is_associative = ufunc in ufuncs.ASSOCIATIVE
     if method in ("reduce", "reduceat") and ufunc in (np.add, np.multiply):
@@ -449,8 +441,8 @@ def _reduce(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, **kwa
 
 
 def _accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None) -> Any:
-    array = strong(array) if dtype is None else shaping.astype(array, dtype)
-    axis = normalize_axis(axis, np.ndim(array), ufunc.__name__)
+    array = promotion.strong(array) if dtype is None else shaping.astype(array, dtype)
+    axis = promotion.normalize_axis(axis, np.ndim(array), ufunc.__name__)
     return _ACCUMULATIONS[ufunc](array, axis)
 
 
@@ -507,8 +499,8 @@ def _astype(
     subok: bool = True,
     copy: bool = True,
 ) -> Any:
-    target = checked_dtype(dtype, "astype")
-    check_casting(self.aval, target, casting)
+    target = promotion.checked_dtype(dtype, "astype")
+    promotion.check_casting(self.aval, target, casting)
     return shaping.astype(self, dtype)
 
 

@@ -22,6 +22,7 @@ from funcgrad.base.signatures import signature_of
 from funcgrad.dtypes import complex_dtype, inexact_dtype
 from funcgrad.higher_order.mesh_lanes import mixing_kinds
 from funcgrad.interop.jax import (
+    arrays,
     assembling,
     callbacks,
     comparing,
@@ -38,14 +39,6 @@ from funcgrad.interop.jax import (
     types,
     widths,
     words,
-)
-from funcgrad.interop.jax.arrays import (
-    Adopted,
-    Array,
-    JaxRuntimeError,
-    adopt,
-    as_function,
-    is_function,
 )
 from funcgrad.interop.missing import recorded_names
 from funcgrad.observers.leaks import checking_leaks
@@ -78,7 +71,7 @@ class Source:
         Raises: LookupError: If there is none.
         """
         found = self._found(name)
-        return as_function(found) if self.are_functions else found
+        return arrays.as_function(found) if self.are_functions else found
 
     def _found(self, name: str) -> Any:
         if name in self.own:
@@ -129,11 +122,11 @@ _STRONG = frozenset(
 def wrapped(value: Any, keeps_weak: bool = False) -> Any:
     """A function whose results are adopted; everything else as it is."""
     if isinstance(value, type) or not callable(value):
-        return adopt(value) if isinstance(value, np.ndarray) else value
-    if not is_function(value):
+        return arrays.adopt(value) if isinstance(value, np.ndarray) else value
+    if not arrays.is_function(value):
         return value
     folds = folds_axes(value)
-    return Adopted(value, folds, True, keeps_weak and not folds)
+    return arrays.Adopted(value, folds, True, keeps_weak and not folds)
 
 
 def folds_axes(function: Callable[..., Any]) -> bool:
@@ -147,7 +140,7 @@ def folds_axes(function: Callable[..., Any]) -> bool:
 
 _ERRORS = {
     **{name: getattr(errors, name) for name in dir(errors) if name.endswith("Error")},
-    "JaxRuntimeError": JaxRuntimeError,
+    "JaxRuntimeError": arrays.JaxRuntimeError,
 }
 _SHARDINGS = {
     "AbstractMesh": devices.AbstractMesh,
@@ -182,7 +175,7 @@ _JAX = {
     **_REFERENCES,
     **dict.fromkeys(_BLOCKS, words.block),
     "auto_pcast": mixing_kinds,
-    "Array": Array,
+    "Array": arrays.Array,
     "Device": Device,
     "NamedSharding": devices.NamedSharding,
     "P": sharding.PartitionSpec,
@@ -278,7 +271,7 @@ _NUMPY: dict[str, Any] = {
     "issubdtype": scalars.issubdtype,
     "finfo": scalars.finfo,
     "iinfo": scalars.iinfo,
-    "ndarray": Array,
+    "ndarray": arrays.Array,
     "promote_types": words.promote_types,
     "result_type": words.result_type,
     "load": words.load,
@@ -322,7 +315,7 @@ SOURCES: dict[str, Source] = {
         False,
     ),
     "jax.dtypes": Source(_DTYPES, ("funcgrad.dtypes",), False),
-    "jax.dlpack": Source({"from_dlpack": Adopted(numpy.from_dlpack)}),
+    "jax.dlpack": Source({"from_dlpack": arrays.Adopted(numpy.from_dlpack)}),
     "jax.errors": Source(_ERRORS),
     "jax.example_libraries": Source({}),
     **{

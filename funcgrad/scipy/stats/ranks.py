@@ -16,14 +16,9 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
+from funcgrad.scipy.stats import significance
 from funcgrad.scipy.stats.families import quiet
 from funcgrad.scipy.stats.samples import Axis
-from funcgrad.scipy.stats.significance import (
-    SignificanceResult,
-    chance_of_t,
-    check_alternative,
-    no_omission,
-)
 
 __all__ = ["energy_distance", "mode", "rankdata", "spearmanr", "wasserstein_distance"]
 
@@ -59,7 +54,7 @@ def rankdata(
         raise ArgumentError(f"rankdata: method must be one of {_METHODS}, got {method!r}.")
     x = as_value(a, "rankdata")
     if nan_policy != "propagate":
-        no_omission("rankdata", nan_policy, x)
+        significance.no_omission("rankdata", nan_policy, x)
     if axis is None:
         return _ranks(fnp.reshape(x, (-1,)), method)
     rows = fnp.moveaxis(x, axis, -1)
@@ -112,7 +107,7 @@ def mode(
     """
     x = as_value(a, "mode")
     if nan_policy != "propagate":
-        no_omission("mode", nan_policy, x)
+        significance.no_omission("mode", nan_policy, x)
     ndim = len(shape_of(x))
     if axis is None or not ndim:
         x, axis, flat = fnp.reshape(x, (-1,)), 0, True
@@ -150,7 +145,7 @@ def spearmanr(
     axis: Axis = 0,
     nan_policy: str = "propagate",
     alternative: str = "two-sided",
-) -> SignificanceResult:
+) -> significance.SignificanceResult:
     """Spearman's correlation: Pearson's of the ranks.
 
     Args:
@@ -169,8 +164,8 @@ def spearmanr(
         SignificanceResult(statistic=np.float64(0.9486832980505139),
         pvalue=np.float64(0.05131670194948613))
     """
-    check_alternative("spearmanr", alternative)
-    no_omission("spearmanr", nan_policy, *(v for v in (a, b) if v is not None))
+    significance.check_alternative("spearmanr", alternative)
+    significance.no_omission("spearmanr", nan_policy, *(v for v in (a, b) if v is not None))
     parts = []
     for values in (v for v in (a, b) if v is not None):
         (x,) = floating("spearmanr", values)
@@ -185,10 +180,10 @@ def spearmanr(
     r = fnp.corrcoef(ranks, rowvar=False)
     df = n - 2
     ratio = f.maximum(np.float64(0), (r + 1.0) * (1.0 - r))
-    chance = chance_of_t(r * f.sqrt(df / ratio), df, alternative)
+    chance = significance.chance_of_t(r * f.sqrt(df / ratio), df, alternative)
     if count == 2:
-        return SignificanceResult(r[1, 0], chance[1, 0])
-    return SignificanceResult(r, chance)
+        return significance.SignificanceResult(r[1, 0], chance[1, 0])
+    return significance.SignificanceResult(r, chance)
 
 
 @quiet

@@ -13,16 +13,11 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import broadcast_to, shape_of
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.stats import formulas as f
+from funcgrad.scipy.stats import significance
 from funcgrad.scipy.stats.bounded import beta
 from funcgrad.scipy.stats.families import quiet
 from funcgrad.scipy.stats.results import Extended
 from funcgrad.scipy.stats.samples import Axis, Sample
-from funcgrad.scipy.stats.significance import (
-    SignificanceResult,
-    chance_of_t,
-    check_alternative,
-    no_omission,
-)
 
 
 class PearsonRResult(NamedTuple):
@@ -102,7 +97,7 @@ def pearsonr(
         >>> print(stats.pearsonr([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0]).statistic.round(6))
         0.8
     """
-    check_alternative("pearsonr", alternative)
+    significance.check_alternative("pearsonr", alternative)
     if method is not None:
         raise ArgumentError("pearsonr: method= resamples; scipy.stats.pearsonr takes known values.")
     first, second = _pair("pearsonr", x, y, axis)
@@ -122,7 +117,7 @@ def pearsonr(
 
 def pointbiserialr(
     x: Any, y: Any, *, axis: Axis = 0, nan_policy: str = "propagate", keepdims: bool = False
-) -> SignificanceResult:
+) -> significance.SignificanceResult:
     """Pearson's correlation of bools and numbers.
 
     Args:
@@ -138,9 +133,9 @@ def pointbiserialr(
         SignificanceResult(statistic=np.float64(0.8728715609439694),
         pvalue=np.float64(0.12712843905603055))
     """
-    no_omission("pointbiserialr", nan_policy, x, y)
+    significance.no_omission("pointbiserialr", nan_policy, x, y)
     found = pearsonr(x, y, axis=axis)
-    return SignificanceResult(*(_kept(v, axis, keepdims, y) for v in found))
+    return significance.SignificanceResult(*(_kept(v, axis, keepdims, y) for v in found))
 
 
 def _kept(v: Any, axis: Axis, keepdims: bool, like: Any) -> Any:
@@ -177,8 +172,8 @@ def linregress(
         ... ).slope
         np.float64(0.8333333333333334)
     """
-    check_alternative("linregress", alternative)
-    no_omission("linregress", nan_policy, x, y)
+    significance.check_alternative("linregress", alternative)
+    significance.no_omission("linregress", nan_policy, x, y)
     first, second = _pair("linregress", x, y, axis)
     u, v = first.centred(), second.centred()
     mean_x, mean_y = first.mean(first.x), second.mean(second.x)
@@ -188,7 +183,7 @@ def linregress(
     df = shape_of(first.x)[first.axis] - 2
     if df > 0:
         statistic = r * f.sqrt(df / ((1 - r) * (1 + r)))
-        chance = chance_of_t(statistic, df, alternative)
+        chance = significance.chance_of_t(statistic, df, alternative)
         stderr = f.sqrt((1 - r) * (1 + r) * vv / uu / df)
     else:
         chance = p.convert(v[_first(v, first.axis)] == 0, aval_of(r).dtype)
