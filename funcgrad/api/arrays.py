@@ -104,9 +104,7 @@ def typeof(x: Any) -> ShapedArray:
     Raises: DtypeError: If it is nothing of these.
     Example: print(fg.typeof(np.ones((2, 3), np.float32)), fg.typeof(1.0)) -> f32[2,3] ~f64[]
     """
-    if isinstance(x, HoldsArray):
-        return ShapedArray(x.shape, x.dtype)
-    return aval_of(x)
+    return ShapedArray(x.shape, x.dtype) if isinstance(x, HoldsArray) else aval_of(x)
 
 
 @contextmanager

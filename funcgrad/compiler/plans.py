@@ -73,9 +73,7 @@ def type_of(value: Value) -> str:
 
 def nodes_of(job: Job) -> Sequence[Node]:
     """The nodes that a job computes."""
-    if isinstance(job, Kernel):
-        return job.nodes
-    return (job.node,)
+    return job.nodes if isinstance(job, Kernel) else (job.node,)
 
 
 def source_lines(nodes: Iterable[Node]) -> Iterator[str]:

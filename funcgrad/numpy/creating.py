@@ -103,9 +103,7 @@ def full(
         raise ShapeError(f"negative dimensions are not allowed, got {shape}.")
     fill = strong(fill) if dtype is None else to_dtype(fill, checked_dtype(dtype, "full"))
     fill = fill[()] if isinstance(fill, np.ndarray) and fill.ndim == 0 else fill
-    if shape_of(fill):
-        return s.broadcast_to(fill, shape)
-    return Full(shape).bind(fill)
+    return s.broadcast_to(fill, shape) if shape_of(fill) else Full(shape).bind(fill)
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:

@@ -299,9 +299,7 @@ def total(parts: Sequence[Scalar]) -> Scalar:
 
 def square(x: Array) -> Array:
     """``|x|**2``, which is real."""
-    if dtype_of(x).kind == "c":
-        return fnp.real(x) ** 2 + fnp.imag(x) ** 2
-    return x * x
+    return fnp.real(x) ** 2 + fnp.imag(x) ** 2 if dtype_of(x).kind == "c" else x * x
 
 
 def needed(params: Params | None, name: str) -> Params:

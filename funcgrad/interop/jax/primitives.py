@@ -261,9 +261,7 @@ class Applied(extend.Primitive):
 
     def abstract_eval(self, *avals: Any, **_: Any) -> Any:
         found, _effects = self._call(self.operation.abstract_eval, *map(typed, avals))
-        if self.multiple_results:
-            return [_aval(a) for a in found]
-        return _aval(found)
+        return [_aval(a) for a in found] if self.multiple_results else _aval(found)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         rule = self._rule(JVPS, "differentiation")

@@ -34,9 +34,7 @@ class _Seen:
         self.ours = ours
 
     def __getattr__(self, name: str) -> Any:
-        if name in self.ours:
-            return self.ours[name]
-        return getattr(self.original, name)
+        return self.ours[name] if name in self.ours else getattr(self.original, name)
 
 
 def _names_of(module: Any) -> dict[str, Any]:

@@ -251,9 +251,7 @@ def resample(
     else:
         y = _resampled_complex(lines, n, num, weights, domain)
     y = fnp.moveaxis(y, -1, place)
-    if t is None:
-        return y
-    return y, np.arange(num) * (t[1] - t[0]) * n / num + t[0]
+    return y if t is None else (y, np.arange(num) * (t[1] - t[0]) * n / num + t[0])
 
 
 def _weights_of_frequencies(window: Any, n: int) -> Any:

@@ -117,9 +117,7 @@ def _transformed(name: str, in1: Any, in2: Any, mode: Mode, is_flipped: bool) ->
     if not is_flipped:
         y = flip(elementwise.conj(y))
     out = fftconvolve(x, y, mode)
-    if is_inexact(dtype):
-        return out
-    return convert(elementwise.rint(out), dtype)
+    return out if is_inexact(dtype) else convert(elementwise.rint(out), dtype)
 
 
 def fftconvolve(in1: Any, in2: Any, mode: Mode = "full", axes: Any = None) -> Any:

@@ -95,9 +95,7 @@ def _transforms(
     starts = np.arange(0, shape_of(lines)[-1] - nperseg + 1, nperseg - noverlap)
     segments = lines[..., starts[:, None] + np.arange(nperseg)]
     weighted = win * _detrended(segments, detrend, axis)
-    if onesided:
-        return fnp.fft.rfft(weighted, nfft)
-    return fnp.fft.fft(weighted, nfft)
+    return fnp.fft.rfft(weighted, nfft) if onesided else fnp.fft.fft(weighted, nfft)
 
 
 def _doubled(power: Any, nfft: int) -> Any:

@@ -64,9 +64,7 @@ class Selection(ProgramBuilder):
 
     def _exceeds(self, a: Expression, b: Expression) -> Expression:
         """Whether one number is greater than another: nan is greater than all but nan."""
-        if self.kind[0] != "f":
-            return a > b
-        return ~(a <= b) & ~call("isnan", b)
+        return a > b if self.kind[0] != "f" else ~(a <= b) & ~call("isnan", b)
 
     def _is_worse(self, a: Pair, b: Pair) -> Expression:
         """Whether one pair comes after another."""

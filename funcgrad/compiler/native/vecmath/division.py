@@ -101,6 +101,4 @@ def integer_quotient(a: Any, b: Any) -> Any:
 
 def _within(x: Any, limit: int) -> Any:
     """Whether the magnitude of integers is less than a limit."""
-    if x.kind == "u":
-        return x < limit
-    return (x < limit) & (x > -limit)
+    return x < limit if x.kind == "u" else (x < limit) & (x > -limit)
