@@ -88,8 +88,7 @@ class Program:
         self, version: str = "_numpy", numpy: str = "", is_rewritten: bool = False
     ) -> Callable[..., Any]:
         names = self._functions(version, numpy, is_rewritten)
-        found: Callable[..., Any] = names.get(self.info["func_name"]) or names["nopython_mode"]
-        return found
+        return names.get(self.info["func_name"]) or names["nopython_mode"]
 
     def pure(
         self, function: Callable[..., Any], copies: bool, names: Sequence[str] = ()

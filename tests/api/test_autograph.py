@@ -200,8 +200,7 @@ def ends_deep_inside(x: float) -> Any:
         if y > 8:
             return z
         z = z * y
-    w = w * z + y
-    return w
+    return w * z + y
 
 
 class Solver:

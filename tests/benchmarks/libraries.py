@@ -88,8 +88,7 @@ def traced(root: Any, name: str, **conversion: Any) -> Library:
     """A library with JAX's names and a `jit`."""
 
     def compiled(function: Program, donate: bool) -> Program:
-        program: Program = root.jit(function, donate_argnums=(0,) if donate else ())
-        return program
+        return root.jit(function, donate_argnums=(0,) if donate else ())
 
     def lacks(names: Sequence[str]) -> list[str]:
         return [needed for needed in names if not is_available(root, needed)]
@@ -140,12 +139,10 @@ def autograd_library(double: bool) -> Library:
 
     def differentiate(function: Program, argnums: tuple[int, ...]) -> Program:
         """With a tuple of gradients, as JAX gives it."""
-        program: Program = autograd.value_and_grad(function, argnums)
-        return program
+        return autograd.value_and_grad(function, argnums)
 
     def grad(function: Program) -> Program:
-        program: Program = autograd.grad(function)
-        return program
+        return autograd.grad(function)
 
     root = SimpleNamespace(
         numpy=importlib.import_module("autograd.numpy"),
@@ -223,8 +220,7 @@ def torch_library(double: bool) -> Library:
 
     def compiled(function: Program, donate: bool) -> Program:
         """Record nothing where no gradient is asked for."""
-        program: Program = torch.no_grad()(function)
-        return program
+        return torch.no_grad()(function)
 
     def write(problem: Problem) -> Program | None:
         if problem.torch is not None:
@@ -247,8 +243,7 @@ def values_library(double: bool) -> Library:
 @cache
 def compiled_loops(function: Program) -> Program:
     """Loops as Numba compiles them."""
-    program: Program = importlib.import_module("numba").njit(function)
-    return program
+    return importlib.import_module("numba").njit(function)
 
 
 def numba_library(double: bool) -> Library:

@@ -317,8 +317,7 @@ def child(
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line[:1].strip()]  # no traceback
         raise Failure((lines or [f"exit code {done.returncode}"])[-1])
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @contextmanager

@@ -74,8 +74,7 @@ def fresh(*arguments: Any) -> dict[str, float]:
     """`measure` in a new process."""
     command = [sys.executable, __file__, "--row", *map(str, arguments)]
     found = subprocess.run(command, check=True, capture_output=True, text=True)
-    result: dict[str, float] = json.loads(found.stdout)
-    return result
+    return json.loads(found.stdout)
 
 
 def report(n_layers: int, width: int, batch: int) -> None:

@@ -259,8 +259,7 @@ class Check:
                     self.groups[p].Barrier()
                     taken[key].append(time.perf_counter() - start)
         own = {key: float(np.median(times[2:])) if times else 0.0 for key, times in taken.items()}
-        found: dict[Any, float] = self.world.bcast(own)
-        return found
+        return self.world.bcast(own)
 
     def machines(self) -> dict[int, Machine]:
         """What each rank gets while so many of them are busy."""

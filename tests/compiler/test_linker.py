@@ -90,8 +90,7 @@ def object_of(assembly: str) -> bytes:
 
 
 def called(address: int, x: float) -> float:
-    found: float = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(address)(x)
-    return found
+    return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(address)(x)
 
 
 @pytest.mark.parametrize("what", SIMPLE)

@@ -27,10 +27,9 @@ def keys_of(dtype: type[np.generic], shape: tuple[int, ...]) -> np.ndarray:
     else:
         tiny, huge = np.iinfo(dtype).min, np.iinfo(dtype).max
     halves = np.array([1, 1 << (4 * np.dtype(dtype).itemsize)], bits).view(dtype)
-    found: np.ndarray = rng.choice(
+    return rng.choice(
         np.concatenate([special, every, halves, np.array([tiny, huge], dtype)]), shape
     )
-    return found
 
 
 DTYPES = (np.float32, np.float64, np.int16, np.int32, np.int64, np.uint64)

@@ -69,8 +69,7 @@ def object_file(code: Code, triple: str, features: str) -> bytes:
     )
     module = llvm.parse_assembly(code.text, llvm.create_context())
     module.triple, module.data_layout = triple, str(machine.target_data)
-    found: bytes = machine.emit_object(module)
-    return found
+    return machine.emit_object(module)
 
 
 @pytest.mark.parametrize(

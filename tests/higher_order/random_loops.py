@@ -481,8 +481,7 @@ def program_of(text: str, name: str) -> Callable[..., Any]:
         "E": [(int(i), int(j)) for i, j in constants.integers(0, N, (12, 2))],
     }
     exec(compile(text, name, "exec"), names)
-    found: Callable[..., Any] = names["program"]
-    return found
+    return names["program"]
 
 
 def arguments(seed: int) -> Sequence[Any]:

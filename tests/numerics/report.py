@@ -77,8 +77,7 @@ def with_tables(page: str, errors: dict[str, Any]) -> str:
 
 
 def recorded() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(RECORDED.read_text(encoding="utf-8"))
-    return found
+    return json.loads(RECORDED.read_text(encoding="utf-8"))
 
 
 def write(errors: dict[str, Any]) -> None:

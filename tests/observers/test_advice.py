@@ -176,8 +176,7 @@ def inside_a_known_loop(x):
 
 def negated_in_a_known_loop(x):
     while True:
-        y = not x
-        return y
+        return not x
 
 
 def asserted(x):

@@ -158,8 +158,7 @@ def unmoved(names: Sequence[str]) -> dict[str, dict[str, float]]:
         command = [sys.executable, "-m", "tests.profiling.agreement", UNMOVED, *names]
         environment = {**os.environ, "FUNCGRAD_CACHE_DIR": folder}
         ran = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    found: dict[str, dict[str, float]] = json.loads(ran.stdout)
-    return found
+    return json.loads(ran.stdout)
 
 
 UNMOVED = "--unmoved"
@@ -195,8 +194,7 @@ def clocked(f: Callable[..., Any], times: list[float]) -> Callable[..., Any]:
     definition.body = body
     names = {**globals(), "_note": lambda: times.append(time.perf_counter())}
     exec(compile(ast.fix_missing_locations(module), __file__, "exec"), names)
-    found: Callable[..., Any] = names[f.__name__]
-    return found
+    return names[f.__name__]
 
 
 def _move(row: ast.stmt, place: ast.stmt) -> None:

@@ -206,8 +206,7 @@ def bundle_jacobian(cameras: int, points: int, observations: int) -> Problem:
         def column(number: int, index: int) -> np.ndarray:
             moved = [np.array(array, complex) for array in given]
             moved[number][:, index] += 1e-30j
-            found: np.ndarray = function(*moved, seen).imag / 1e-30
-            return found
+            return function(*moved, seen).imag / 1e-30
 
         return tuple(
             np.stack([column(number, index) for index in range(given[number].shape[1])], axis=-1)
@@ -219,8 +218,7 @@ def bundle_jacobian(cameras: int, points: int, observations: int) -> Problem:
 
 def by_period(period: int, n: int) -> np.ndarray:
     """Seeds of a band of so many diagonals: columns as far apart are computed together."""
-    seeds = (np.arange(n) % period == np.arange(period)[:, None]).astype(np.float64)
-    return seeds
+    return (np.arange(n) % period == np.arange(period)[:, None]).astype(np.float64)
 
 
 def band_places(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -318,8 +316,7 @@ def hessian_of_band(
 
     def reference(x: Any, seeds: Any) -> Any:
         band, _ = band_of(x)
-        upper = band[2 + abs(columns - rows), np.minimum(rows, columns)]
-        return upper
+        return band[2 + abs(columns - rows), np.minimum(rows, columns)]
 
     return Problem((x, by_period(5, n)), program, reference, tolerance=30.0)
 
