@@ -33,6 +33,7 @@ from funcgrad.compiler.loops.library.tiles import (
     inner_shape,
 )
 from funcgrad.compiler.native import llvm_backend, llvmlite_path
+from funcgrad.compiler.runtime.matmul import stay_near
 from funcgrad.compiler.runtime.threads import is_available
 from tests.compiler.kernels import assembled
 
@@ -206,6 +207,32 @@ def test_few_numbers_of_rows_have_inner_loops() -> None:
         (6, (4, 2, 1), 4),
         (8, (3, 2, 1), 3),
     ]
+
+
+def test_rows_that_share_sets_of_a_cache_are_copied() -> None:
+    """Those of power-of-two matrices lie a multiple of a way's bytes, or of its half, apart."""
+    assert stay_near(DEPTH, 4 * 500)
+    assert not stay_near(DEPTH, 4 * 512)
+    assert stay_near(8, 4 * 512)
+    args = np.ones((20, 300), "f4"), np.ones((300, 512), "f4")
+    np.testing.assert_array_equal(fg.jit(lambda x, y: x @ y)(*args), np.full((20, 512), 300, "f4"))
+
+
+@pytest.mark.parametrize(
+    ("features", "rows", "widths"),
+    [
+        ("+avx512f", 8, {1: 8, 2: 8, 4: 6, 6: 4, 8: 3}),
+        ("+avx2", 6, {1: 8, 2: 6, 4: 2, 6: 2}),
+        ("+sse2", 6, {1: 8, 2: 6, 4: 2, 6: 2}),
+        ("+neon", 8, {1: 8, 2: 8, 4: 6, 6: 4, 8: 3}),
+    ],
+)
+def test_inner_loops_fit_into_registers(features: str, rows: int, widths: dict[int, int]) -> None:
+    shape = inner_shape(4, "+avx," * (features == "+avx2") + features)
+    assert shape.rows == rows
+    assert {n: shape.width(n) for n in shape.counts} == widths
+    for n, v in widths.items():
+        assert n * v + min(n, v) + 2 <= shape.registers  # sums, operands, a mask
 
 
 @pytest.mark.sampled(8)

@@ -52,6 +52,10 @@ TILES_PER_THREAD = machine.PARTS_PER_THREAD // 2
 MOST_PLAIN = 4 * machine.SEVERAL
 """Rows of A up to which copies of panels of B would take longer than they save."""
 
+WAY_BYTES = machine.CACHES[0][0] // machine.SHORT_AXIS
+"""Bytes of a way of the nearest cache, which has about eight: lines that lie so far apart share a
+set of it."""
+
 LEAST_SYMMETRIC = machine.FEW * SMALL_TILE
 """Rows of the smallest symmetric result of which a half is copied."""
 
@@ -62,6 +66,14 @@ Number = TypeVar("Number", int, Expression)
 def is_read_in_place(rows: Number, nbytes: Number) -> Number | bool:
     """Whether rows of B are read where they are, by so many rows of A, or as B is so small."""
     return (rows <= MOST_PLAIN) | (nbytes <= machine.CACHES[0][0])
+
+
+def stay_near(count: int, step: int) -> bool:
+    """Whether so many lines, a step of bytes apart, have room in half of the nearest cache.
+
+    Those of matrices with 512 columns share a few of its sets.
+    """
+    return 2 * count <= machine.CACHES[0][0] // math.gcd(step, WAY_BYTES)
 
 
 @dataclass
@@ -172,8 +184,11 @@ class Multiplication:
         if self.node.layouts[1].is_transposed:
             return Copies.COLUMNS
         _, m, n, k = self.node.sizes
-        is_in_place = is_read_in_place(m, n * k * self._itemsize)
-        return Copies.NONE if is_in_place else Copies.ROWS
+        if not is_read_in_place(m, n * k * self._itemsize):
+            return Copies.ROWS
+        row = self.node.layouts[1].row_stride * self._itemsize
+        is_read_again = m > machine.SEVERAL and n * k * self._itemsize > machine.CACHES[0][0]
+        return Copies.ROWS if is_read_again and not stay_near(min(k, DEPTH), row) else Copies.NONE
 
     @property
     def _has_block(self) -> bool:

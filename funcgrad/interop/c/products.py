@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from funcgrad.compiler.loops.language import Variable
-from funcgrad.compiler.loops.library.tiles import DEPTH, NOMINAL, inner_shape
+from funcgrad.compiler.loops.library.tiles import DEPTH, NOMINAL, Shape, inner_shape
 from funcgrad.compiler.machine import SHORT_AXIS
 from funcgrad.compiler.runtime.matmul import is_read_in_place
 
@@ -172,23 +172,28 @@ def _size(stem: str, name: str) -> str:
     lines: list[str] = []
     for test, features in _FEATURES.items():
         shape = inner_shape(int(name[1:]) // 8, features)
-        number = shape.rows if stem == "rows" else shape.sums
+        number = shape.rows if stem == "rows" else _sums(shape)
         lines += [f"#{'el' * bool(lines)}if {test}", f"enum {{ fg_{stem}_{name} = {number} }};"]
     return "\n".join([*lines, "#endif"])
 
 
+def _sums(shape: Shape) -> int:
+    """The registers of sums of the inner loop of the most rows."""
+    return shape.rows * shape.width(shape.rows)
+
+
 def _tile() -> str:
     """The inner loops, and the function that chooses among them."""
-    shapes = [inner_shape(1, features) for features in _FEATURES.values()]
-    rows, found = max(shape.rows for shape in shapes), []
-    counts = {1 + k for shape in shapes for k in range(shape.sums // shape.rows)}
-    while rows:
-        counts |= {min(x.sums // rows, SHORT_AXIS) for x in shapes if rows <= x.rows}
-        found += [(rows, count) for count in sorted(counts)]
-        rows //= 2
+    found: set[tuple[int, int]] = set()
+    for shape in (inner_shape(1, features) for features in _FEATURES.values()):
+        panel, rows = shape.width(shape.rows), shape.rows
+        while rows:
+            widest = min(_sums(shape) // rows, SHORT_AXIS)
+            found |= {(rows, count) for count in (*range(1, panel + 1), widest)}
+            rows //= 2
     macro = " \\\n".join(_SHAPED.splitlines()).replace(" \\\n", "\n", 1)
-    shaped = (f"FG_TILE_NAME({rows}, {count})" for rows, count in found)
-    cases = [_CASE.format(*x) for x in found]
+    shaped = (f"FG_TILE_NAME({rows}, {count})" for rows, count in sorted(found))
+    cases = [_CASE.format(*x) for x in sorted(found)]
     return "\n".join((macro, *shaped, _filled(_TILE, {"CASES": cases})))
 
 

@@ -59,18 +59,34 @@ class Shape:
 
     Attributes:
         lanes: Numbers in a vector.
-        rows: The most rows of an inner loop.
-        sums: The most vectors of sums.
+        registers: Vectors that the processor has registers for.
     """
 
     lanes: int
-    rows: int
-    sums: int
+    registers: int
+
+    def width(self, rows: int) -> int:
+        """The most vectors of an inner loop: its sums, what is loaded for them, and a mask.
+
+        Of rows and vectors, the fewer ones are kept until they have been multiplied with the
+        others, which come one by one.
+        """
+        widths = range(2, SHORT_AXIS + 1)
+        fitting = (v for v in widths if rows * v + min(rows, v) + 2 <= self.registers)
+        return max(fitting, default=1)
+
+    @property
+    def rows(self) -> int:
+        """The most rows of an inner loop: about three times as many as vectors.
+
+        A number of A costs a load, as a vector of B does, but is near, and no part of a copy.
+        """
+        return max(n for n in _COUNTS if n <= 3 * self.width(n))
 
     @property
     def counts(self) -> list[int]:
         """Numbers of rows for which there are inner loops."""
-        return [n for n in (1, 2, 4, 6, 8) if n <= self.rows]
+        return [n for n in _COUNTS if n <= self.rows]
 
     def fitted(self, rows: int, vectors: int) -> tuple[int, tuple[int, ...], int]:
         """The rows of inner loops for so many, the vectors that they have, and those of a panel.
@@ -81,7 +97,7 @@ class Shape:
         at_once = self.rows
         if rows < FEW * at_once:
             at_once = min(self.counts, key=lambda n: (-(-max(rows, 1) // n) * (n + 1), -n))
-        widths = [min(self.sums // at_once, SHORT_AXIS)]
+        widths = [self.width(at_once)]
         while widths[-1] > 1:
             widths.append(-(-widths[-1] // 2))
         even = _even(vectors, widths[0])
@@ -94,6 +110,9 @@ def _even(count: int, most: int) -> int:
     return -(-count // -(-count // most))
 
 
+_COUNTS = (1, *range(2, SHORT_AXIS + 1, 2))
+"""Numbers of rows for which there are inner loops, if registers suffice."""
+
 NOMINAL = "+avx512f"
 """Features of the nominal processor of `machine`."""
 
@@ -102,10 +121,10 @@ def inner_shape(itemsize: int, features: str) -> Shape:
     """The inner loops that a processor with these features of LLVM has registers for."""
     names = set(features.split(","))
     if NOMINAL in names:
-        return Shape(64 // itemsize, 8, 24)
+        return Shape(64 // itemsize, 32)
     if "+avx" in names:
-        return Shape(32 // itemsize, 4, 12)
-    return Shape(16 // itemsize, *((8, 24) if "+neon" in names else (4, 8)))
+        return Shape(32 // itemsize, 16)
+    return Shape(16 // itemsize, 32 if "+neon" in names else 16)
 
 
 class Copies(IntEnum):
@@ -124,6 +143,9 @@ _Panel = Sequence[tuple[Expression, Expression]]
 
 _Vectors = Sequence[tuple[Variable, Expression]]
 """Pointers to vectors, and their indices."""
+
+_Places = Sequence[tuple[Expression, Expression]]
+"""Pointers, and the indices of what is loaded there."""
 
 _Strips = tuple[_Panel, _Panel]
 """Distances of vectors of columns, and the index of each there: in B, and in C."""
@@ -241,17 +263,12 @@ class TileRows(_Part):
             if self.is_tabled:
                 far, in_b = (self.entry("terms", t, q) for q in range(2))
                 columns = [call("offset", x, in_b) for x in columns]
-            panel = [
-                self.let(call("load", x, i, _READ)) for x, (_, i) in zip(columns, b, strict=True)
-            ]
             if not self.is_tabled:  # rows that follow are on their way
                 at = call("offset", b[0][0], ahead)
                 for v in range(len(b)):
                     self.evaluate(call("prefetch", call("advance", at, v * self.lanes), 0))
-            for r, x in enumerate(a):
-                number = self.let(call("load", call("offset", x, far), 0, _READ))
-                for y, total in zip(panel, sums[r * len(b) :], strict=False):
-                    self.change(total, call("muladd", number, y, total))
+            places = [(x, i) for x, (_, i) in zip(columns, b, strict=True)]
+            self.products([(call("offset", x, far), of(0)) for x in a], places, sums)
             if not self.is_tabled:
                 self.change(moved, moved + step_a)
                 self.change(b[0][0], call("offset", b[0][0], step_b))
@@ -260,6 +277,22 @@ class TileRows(_Part):
                 self.change(total, call("load", *place, _RESULT) + total)
         for total, place in zip(sums, c, strict=True):
             self.store(*place, total, _RESULT)
+
+    def products(self, a: _Places, b: _Places, sums: Sequence[Variable]) -> None:
+        """Add the products of numbers of A and vectors of B to their sums.
+
+        The more there are of one kind, the sooner the next one of them takes its register.
+        """
+        pairs = [(r, v) for r in range(len(a)) for v in range(len(b))]
+        if len(a) < len(b):
+            pairs.sort(key=lambda pair: pair[1])
+        loaded: dict[tuple[int, int], Variable] = {}
+        for r, v in pairs:
+            for key, place in (((0, r), a[r]), ((1, v), b[v])):
+                if key not in loaded:
+                    loaded[key] = self.let(call("load", *place, _READ))
+            total = sums[r * len(b) + v]
+            self.change(total, call("muladd", loaded[0, r], loaded[1, v], total))
 
     def write(self) -> None:
         """All rows, a few at a time; of complex numbers first the real parts of A, then others."""
@@ -348,10 +381,17 @@ class PanelCopy(_Part):
         self, panel: Expression, width: Expression, b: Expression, k: Expression,
         count: Expression, step: Expression, _: Expression,
     ) -> None:  # fmt: skip
-        """Copy rows."""
-        with self.count(0, width, self.lanes) as first:
-            to, at = self.pointer(panel + first * self.size), self.pointer(b + first * self.size)
-            index = self.some(0, count - first)
+        """Copy rows: whole vectors of each, then the last one, of which some lanes are there."""
+        whole = self.let(call("minimum", width, count // self.lanes * self.lanes))
+        with self.count(0, k) as p:
+            to, at = self.pointer(panel + p * width * self.size), self.pointer(b + p * step)
+            self.evaluate(call("prefetch", call("offset", at, step * AHEAD), 0))
+            with self.count(0, whole, self.lanes) as first:
+                index = self.near(first)
+                self.store(to, index, call("load", at, index, _GIVEN), _READ)
+        with self.when(whole < width):
+            to, at = self.pointer(panel + whole * self.size), self.pointer(b + whole * self.size)
+            index = self.some(0, count - whole)
             with self.count(0, k):
                 self.store(to, self.near(0), call("load", at, index, _GIVEN), _READ)
                 self.change(to, call("advance", to, width))
