@@ -110,7 +110,7 @@ def multiply(
     panel = min(vectors[0], max(strips, 1))
     tile = tile[0], tile[1] * panel
     tiles = -(-m // tile[0]), max(-(-strips // tile[1]), 1)
-    lane = DEPTH * (vectors[0] * shape.lanes + tile[0]) * a.real.itemsize
+    lane = DEPTH * (vectors[0] * shape.lanes + -(-tile[0] // rows) * rows) * a.real.itemsize
     scratch = np.full(lane, 255, np.uint8)  # NaN
     slots = np.zeros(FIRST_SLOT + 4, np.int64)
     arrays = (a, b, out, scratch)
@@ -143,7 +143,7 @@ def multiply(
         words |= {f"vectors_{i}": v, f"code_{i}": compiled(TileRows.named(*of_type, (rows, v)))}
     if copies is not Copies.NONE:
         words["panel_code"] = compiled(PanelCopy.named(*of_type, copies))
-        if unit == 1 and trans[0] and m % rows == 0:
+        if unit == 1 and trans[0]:
             words["block_code"] = compiled(BlockCopy.named(*of_type, rows))
     if is_mirrored:
         words["mirror_code"] = compiled(MirrorCopy.named(*of_type))

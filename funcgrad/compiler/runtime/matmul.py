@@ -129,7 +129,8 @@ class Multiplication:
             numbers = self.panel * self._shape.lanes
             nbytes = min(terms * self._unit, DEPTH) * numbers * self._itemsize
             if self._has_block:  # it is behind a panel
-                nbytes = DEPTH * (numbers + self.tile[0]) * self._itemsize
+                rows = -(-self.tile[0] // at_once) * at_once
+                nbytes = DEPTH * (numbers + rows) * self._itemsize
             self.scratch = [lanes_of(n_threads, count, nbytes)]
 
     @property
@@ -193,8 +194,7 @@ class Multiplication:
     @property
     def _has_block(self) -> bool:
         """Whether blocks of A are copied, too: in the order in which inner loops read them."""
-        _, rows, _, _ = self._counts
-        return self._copies is not Copies.NONE and self._is_near and rows % self.inner[0] == 0
+        return self._copies is not Copies.NONE and self._is_near
 
     @property
     def _is_near(self) -> bool:

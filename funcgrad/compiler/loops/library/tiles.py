@@ -342,13 +342,14 @@ class BlockCopy(_Part):
         self.n_rows = n_rows
 
     def write(self) -> None:
-        rows = self.near(0, self.n_rows)
-        begin, k = self.argument("begin"), self.argument("terms")
-        with self.count(begin, self.argument("end"), self.n_rows) as i:
+        begin, end, k = (self.argument(x) for x in ("begin", "end", "terms"))
+        every = self.near(0, self.n_rows)
+        with self.count(begin, end, self.n_rows) as i:
+            rows = self.let(call("first_lanes", 0, end - i, self.n_rows))
             own = self.pointer(self.argument("to") + (i - begin) * k * self.size)
             at = self.pointer(self.argument("a") + i * self.size)
             with self.count(0, k):
-                self.store(own, rows, call("load", at, rows, _GIVEN), _READ)
+                self.store(own, every, call("load", at, rows, _GIVEN), _READ)
                 self.change(own, call("advance", own, self.n_rows))
                 self.change(at, call("offset", at, self.argument("term_a")))
 
