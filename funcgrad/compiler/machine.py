@@ -133,8 +133,13 @@ def cycles_of_moving(nbytes: int) -> float:
     return VECTOR_BYTES / next(rates, MEMORY_BYTES_PER_CYCLE)
 
 
+def registers(features: str) -> tuple[int, int]:
+    """Bytes of a register, and their number, of a processor with these features of LLVM."""
+    names = {name.removeprefix("+") for name in features.split(",") if name.startswith("+")}
+    return next((REGISTERS[name] for name in REGISTERS if name in names), (16, 16))
+
+
 def vectors_held(features: str) -> int:
     """How many vectors the registers of a processor hold, which has these features of LLVM."""
-    names = {name.removeprefix("+") for name in features.split(",") if name.startswith("+")}
-    nbytes, count = next((REGISTERS[name] for name in REGISTERS if name in names), (16, 16))
+    nbytes, count = registers(features)
     return nbytes * count // VECTOR_BYTES

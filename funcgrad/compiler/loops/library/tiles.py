@@ -37,7 +37,14 @@ from funcgrad.compiler.abi import TILE_TABLES, TILE_WORDS
 from funcgrad.compiler.loops.builder import read_word
 from funcgrad.compiler.loops.language import WORDS, Expression, Variable, call, equal, of
 from funcgrad.compiler.loops.library.elements import Program
-from funcgrad.compiler.machine import FEW, SEVERAL, SHORT_AXIS, SUM_BLOCK, VECTOR_BYTES
+from funcgrad.compiler.machine import (
+    FEW,
+    SEVERAL,
+    SHORT_AXIS,
+    SUM_BLOCK,
+    VECTOR_BYTES,
+    registers,
+)
 
 DEPTH = SUM_BLOCK // 2
 """Greatest length of a block of terms that are at even distances."""
@@ -119,12 +126,8 @@ NOMINAL = "+avx512f"
 
 def inner_shape(itemsize: int, features: str) -> Shape:
     """The inner loops that a processor with these features of LLVM has registers for."""
-    names = set(features.split(","))
-    if NOMINAL in names:
-        return Shape(64 // itemsize, 32)
-    if "+avx" in names:
-        return Shape(32 // itemsize, 16)
-    return Shape(16 // itemsize, 32 if "+neon" in names else 16)
+    nbytes, count = registers(features)
+    return Shape(nbytes // itemsize, count)
 
 
 class Copies(IntEnum):
