@@ -73,13 +73,13 @@ class Shape:
     registers: int
 
     def width(self, rows: int) -> int:
-        """The most vectors of an inner loop: its sums, what is loaded for them, and a mask.
+        """The most vectors of an inner loop: its sums, and what is loaded for them.
 
         Of rows and vectors, the fewer ones are kept until they have been multiplied with the
-        others, which come one by one.
+        others, which come one by one. A mask is loaded again for each term, if it has no register.
         """
         widths = range(2, SHORT_AXIS + 1)
-        fitting = (v for v in widths if rows * v + min(rows, v) + 2 <= self.registers)
+        fitting = (v for v in widths if rows * v + min(rows, v) + 1 <= self.registers)
         return max(fitting, default=1)
 
     @property
