@@ -316,3 +316,24 @@ def test_others_than_multiples_are_computed() -> None:
     ):
         assert "_turn in" not in fg.jit(program).lower(x, np.int64(3)).as_text()
         assert_same_bits(program, x, np.int64(3))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_extremes_take_a_number_outside_of_the_bounds_once(dtype: Any) -> None:
+    def f(x: Any, k: Any) -> tuple[Any, ...]:
+        i = np.arange(x.shape[-1])
+        return (
+            fnp.max(fnp.where(i > k, 3 * x + 1, 5), -1),
+            fnp.min(fnp.where(i[::-1] > k, x * x - x, 5)),
+            fnp.any(fnp.where(i < k, 3 * x > 9, True), -1),
+            fnp.all(fnp.where(i < k, x > 9, False), -1),
+        )
+
+    compiled = fg.jit(f)
+    for n in (1, 2, 15, 16, 17, 64, 100, 300):
+        x = np.random.default_rng(n).integers(-20, 20, (3, n)).astype(dtype)
+        for k in {-2, -1, 0, 1, n // 2, n - 1, n, n + 3}:
+            for found, expected in zip(compiled(x, k), f(x, k), strict=True):
+                np.testing.assert_array_equal(found, expected)
+    text = fg.jit(lambda x, k: fnp.max(fnp.where(np.arange(100) > k, x, 5))).lower(x[0, :100], 3)
+    assert "minimum(0 + 1, part)" in text.as_text()

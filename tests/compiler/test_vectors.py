@@ -65,7 +65,7 @@ def test_folds_to_bool(name: str, dtype: str) -> None:
 
     compiled = fg.jit(lambda x: fold(fnp, x))
     rng = np.random.default_rng(0)
-    for length in (1, 2, 3, 6, 8, 9, 31, 33, 64, 100):
+    for length in (1, 2, 3, 6, 8, 9, 31, 33, 64, 100, 256, 2048):
         for share in (0.0, 0.05, 0.5, 0.95, 1.0):
             x = (rng.random((5, length)) < share).astype(dtype)
             np.testing.assert_array_equal(compiled(x), fold(np, x))

@@ -78,10 +78,15 @@ def has_fused_products() -> bool:
     return not is_x86() or "+fma" in features.split(",")
 
 
-def has_masks(width: int) -> bool:
-    """Whether this CPU can load and store some lanes of a vector of so many bits."""
+def has_masks(verb: str, width: int) -> bool:
+    """Whether this CPU has a fast instruction to load or store some lanes of a vector.
+
+    Args:
+        verb: "load" or "store".
+        width: Bits of an element.
+    """
     _, features = cpu()
-    needed = "+avx512bw" if width < 32 else "+avx"
+    needed = "+avx512bw" if width < 32 else "+avx" if verb == "load" else "+avx512f"
     return is_x86() and needed in features.split(",")
 
 

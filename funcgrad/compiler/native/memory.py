@@ -21,6 +21,7 @@ from funcgrad.compiler.native.llvm import (
     Type,
     vector_of,
 )
+from funcgrad.compiler.native.pieces import load_first, store_first
 from funcgrad.compiler.native.scalars import Builder, Emitted
 from funcgrad.compiler.native.types import (
     ARGS,
@@ -223,7 +224,7 @@ def _first_lanes(builder: Builder, sig: Signature, values: list[Any]) -> Any:
 
 
 def _some_lanes(builder: Builder, sig: Signature, values: list[Any]) -> Any:
-    """At most as many neighbours, before an end, and a mask in any case."""
+    """Fewer neighbours, before an end."""
     return _first_lanes(builder, sig, values)._replace(is_whole=builder.number(I1, 0, "b"))
 
 
@@ -281,34 +282,36 @@ def _masked(verb: str, type: Type, asks: bool = False) -> Callable[[Module, str]
 def _some_of(verb: str, pointer: Emitted, there: Emitted, value: Emitted) -> Emitted:
     """Load or store lanes where flags are set, or so many of the first ones.
 
-    Where processors have no instruction for it, LLVM would write a branch for each lane.
+    Where processors have no fast instruction for it, LLVM would write a branch for each lane, or
+    call a long program.
     """
     builder, type = pointer.builder, value.type
-    if llvm_backend.has_masks(type.width):
+    if llvm_backend.has_masks(verb, type.width):
         size, name = builder.number(I32, type.nbytes), f"llvm.masked.{verb}.{type.suffix}.p0"
         flags = there if there.kind == "b" else there.before(type)
         if verb == "load":
             return builder.call(name, type, "u", pointer, size, flags, value)
         builder.run(name, value, pointer, size, flags)
         return value
+    if there.kind != "b":
+        if verb == "load":
+            return load_first(pointer, there, type)
+        store_first(pointer, there, value)
+        return value
     room = builder.room(type)
     builder.do(f"store {value}, {room}")
-    source, target = (pointer, room) if verb == "load" else (room, pointer)
 
     def move(index: Emitted) -> None:
-        places = [builder.moved(x, index, type.element) for x in (source, target)]
+        places = [builder.moved(x, index, type.element) for x in (pointer, room)]
         text = f"load {type.element}, {places[0]}, align {type.nbytes}"
         element = builder.let(text, type.element, "u")
         builder.do(f"store {element}, {places[1]}, align {type.nbytes}")
 
     inside, end = builder.new_block("some"), builder.new_block("end")
-    bits = there.packed() if there.kind == "b" else there
-    builder.fork(bits != 0 if there.kind == "b" else there > 0, inside, end)
+    bits = there.packed()
+    builder.fork(bits != 0, inside, end)
     builder.begin(inside)
-    if there.kind == "b":
-        builder.for_each_bit(bits, move)
-    else:
-        builder.in_turn(there.cast(I64, "i"), move)
+    builder.for_each_bit(bits, move)
     builder.jump(end)
     builder.begin(end)
     return builder.let(f"load {type}, {room}", type, "u")

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.loops.language import Expression, Variable, applied, call
+from funcgrad.compiler.machine import VECTOR_BYTES
 from funcgrad.compiler.nest.iteration import Vectors
 from funcgrad.compiler.nest.kernel import KernelBuilder, neutral
 from funcgrad.compiler.nest.nodes import Fold
+from funcgrad.dtypes import BOOL
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import Reduction
 
@@ -33,11 +35,22 @@ def is_ordered(fold: Fold) -> bool:
     return fold.out.dtype.kind == "f" and uses[0].across in ("max", "min")
 
 
+def is_idempotent(fold: Fold) -> bool:
+    """Whether folding the same element once more changes nothing."""
+    return expression(fold.form.step).uses[0].across in ("max", "min", "or", "and")
+
+
+_ANY, _ALL = "{0} | {1}", "{0} & {1}"
+"""Steps of folds of flags, whose sum is not 0 if any is set, and whose product if all are."""
+
+
 class Accumulator:
     """An accumulator variable of a fold.
 
     Extremes of floats in lanes are folded as integers of the same order, for which one instruction
-    knows what is greater: with NaN and two zeros, that takes several.
+    knows what is greater: with NaN and two zeros, that takes several. Flags in lanes are folded as
+    integers of all bits or none, as wide as what they were found by: that is what comparisons give
+    where the processor has no registers for flags, and flags as such would be packed in each turn.
 
     Sums of floats are accurate: blocks are added up in float64, and blocks of float64 with the
     rounding error carried along (Knuth's two-sum). Within a block of contiguous float32 many lanes
@@ -63,13 +76,38 @@ class Accumulator:
         """The word that makes elements integers of which the greatest one is wanted, if any."""
         if self.vectors is None or self.dtype.kind != "f":
             return ""
+        return {"max": "ascending", "min": "descending"}.get(self._across, "")
+
+    @property
+    def _across(self) -> str:
         (combines,) = expression(self.form.step).uses
-        return {"max": "ascending", "min": "descending"}.get(combines.across, "")
+        return combines.across
+
+    def _folded(self, x: Expression) -> Expression:
+        """An element as it is folded among lanes."""
+        if self.order:
+            return call(self.order, x)
+        if self.vectors is None or self.dtype != BOOL:
+            return x
+        bits = min(max(8 * VECTOR_BYTES // self.vectors.narrow, 8), 64)
+        return call("negative", call(f"i{bits}", x))
+
+    def _unfolded(self, x: Expression) -> Expression:
+        """The inverse of `_folded`."""
+        if self.order:
+            return call(f"from_{self.order}", x)
+        return x if self.dtype != BOOL else call("not_equal", x, 0)
 
     @property
     def lane_step(self) -> str:
         """The step of the fold, among lanes."""
-        return "maximum({0}, {1})" if self.order else self.form.step
+        if self.order:
+            return "maximum({0}, {1})"
+        if self.vectors is None or self.dtype != BOOL:
+            return self.form.step
+        return {"add": _ANY, "max": _ANY, "mul": _ALL, "min": _ALL}.get(
+            self._across, self.form.step
+        )
 
     def start(self) -> None:
         if not self.is_accurate:
@@ -87,18 +125,16 @@ class Accumulator:
         if self.vectors is None:
             self.source.assign(self.name, zero)
             return
-        zero = call(self.order, zero) if self.order else zero
+        zero = self._folded(zero)
         self.source.assign(self.name, call("splat", zero, self.vectors.wide))
         if self.vectors.has_rest:
             self.source.assign(f"{self.name}r", call("splat", zero, self.vectors.narrow))
 
     def step(self, value: Expression, lanes: Expression | None = None) -> None:
         """Fold a value, or those that are there of lanes, into the accumulator of the block."""
-        zero: Expression = self.zero
-        if self.order:
-            value, zero = call(self.order, value), call(self.order, zero)
+        value = self._folded(value)
         if lanes is not None:
-            value = call("present", lanes, value, zero)
+            value = call("present", lanes, value, self._folded(self.zero))
         self.source.assign(self.name, applied(self.lane_step, [Variable(self.name), value]))
 
     def _over_lanes(self) -> Expression:
@@ -116,9 +152,7 @@ class Accumulator:
             name = self.source.assign(f"{self.name}h", applied(self.lane_step, both))
         (combines,) = expression(self.lane_step).uses
         total = call(f"across_{combines.name}", name)
-        if self.order:
-            total = call(f"from_{self.order}", total)
-        return self.source.assign(f"{self.name}a", total)
+        return self.source.assign(f"{self.name}a", self._unfolded(total))
 
     def end_block(self) -> Expression:
         """The accumulator of a block as one number."""

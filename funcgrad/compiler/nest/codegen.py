@@ -339,10 +339,10 @@ class _Writer:
             return
         inner, split = limits.within(span, body, vectors), limits.split
         if split.outer.body and split.is_bounded("low"):
-            yield (span[0], inner[0]), split.outer
+            yield limits.needed(span[0], inner[0]), split.outer
         yield inner, split.inner
         if split.outer.body and split.is_bounded("high", "when", "unless"):
-            yield (inner[1], span[1]), split.outer
+            yield limits.needed(inner[1], span[1]), split.outer
 
     def _elements(self, span: Span, part: Part, vectors: Vectors | None) -> None:
         """The elements of a part of the innermost loop, which has no blocks."""

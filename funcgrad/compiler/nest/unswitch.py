@@ -24,6 +24,7 @@ import numpy as np
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.loops.language import Expression, call, equal
 from funcgrad.compiler.machine import FUNCTION, HEAVY, LOOKUP, SEVERAL
+from funcgrad.compiler.nest.accumulate import is_idempotent
 from funcgrad.compiler.nest.bounds import parts_of
 from funcgrad.compiler.nest.iteration import Access, Span, Vectors
 from funcgrad.compiler.nest.kernel import neutral
@@ -132,11 +133,13 @@ class Split:
         sides: The bounds, in the order in which they are computed.
         inner: What is to be computed between them.
         outer: What is to be computed elsewhere.
+        is_same: Whether one index elsewhere stands for all that follow each other.
     """
 
     sides: tuple[Side, ...]
     inner: Part
     outer: Part
+    is_same: bool = False
 
     def is_bounded(self, *kinds: str) -> bool:
         """Whether there are sides of some kinds."""
@@ -325,7 +328,8 @@ class Unswitcher:
         outside = self._needed(body, roots, chosen)
         saved = sum(map(_cost, {*body} - {*outside}))
         saved += LOOKUP * len(self._read(body, NOTHING) - self._read(outside, chosen))
-        if roots and (saved < HEAVY or _is_about_rows(sides)):
+        is_same = all(self._is_of_one_number(node, chosen) for node in roots)
+        if not is_same and (saved < HEAVY or _is_about_rows(sides)):
             return None
         is_strided = any(side.kind == "multiple" for side in sides)
         if is_strided and (roots or _folds(self.plan, body)):
@@ -333,14 +337,14 @@ class Unswitcher:
         if vectors is None and _rounded(self.plan, body):
             return None  # LLVM adds in an order of its own, which depends on where a row is divided
         ordered = tuple(sorted(sides, key=self._order))
-        rank = not roots, saved, len(sides)
+        rank = is_same, saved, len(sides)
         outer = Part(outside, chosen)
         inner = Part(list(body), NOTHING)
         if not _rounded(self.plan, body):
             chosen = self._chosen(body, sides, inside=True)
             wanted = [n for n in body if n in self.plan.outs or self._is_kept(n)]
             inner = Part(self._needed(body, wanted, chosen), chosen)
-        return rank, Split(ordered, inner, outer)
+        return rank, Split(ordered, inner, outer, is_same)
 
     def _needed(self, body: Sequence[Node], roots: Iterable[Node], chosen: Chosen) -> list[Node]:
         """Nodes on which some nodes of a body depend, in its order."""
@@ -391,6 +395,12 @@ class Unswitcher:
     def _is_kept(self, node: Node) -> bool:
         """Whether a node is a fold, or a lookup that is watched."""
         return isinstance(node, Fold) or (isinstance(node, Pick) and self.is_watched(node))
+
+    def _is_of_one_number(self, node: Node, chosen: Chosen) -> bool:
+        """Whether it folds one number again and again outside, which changes a result once."""
+        if not isinstance(node, Fold) or self.plan.kind(node) not in ("inner", "total"):
+            return False
+        return is_idempotent(node) and isinstance(self._source(node.operands[0], chosen), Uniform)
 
 
 def asks_index(node: Node) -> bool:
@@ -587,6 +597,10 @@ class Limits:
                 last = call("minimum", last + ((begin - last) & (unit - 1)), end)
             last = self.source.assign("part_end", call("maximum", last, first))
         return first, last
+
+    def needed(self, begin: Expression, end: Expression) -> Span:
+        """The part of a span outside of the bounds that is computed."""
+        return begin, call("minimum", begin + 1, end) if self.split.is_same else end
 
     def _inside(self, name: str, index: Expression, span: Span) -> Expression:
         begin, end = span
