@@ -22,7 +22,6 @@ from funcgrad.compiler.nest.interchange import interchange
 from funcgrad.compiler.nest.layout import Value
 from funcgrad.compiler.nest.narrow import narrow
 from funcgrad.compiler.nest.nodes import Branch, Graph, Loop, Nest
-from funcgrad.compiler.nest.put_through import put_through
 from funcgrad.compiler.nest.read_through import read_through
 from funcgrad.compiler.nest.refine import refine
 from funcgrad.compiler.nest.rematerialize import rematerialize
@@ -134,7 +133,6 @@ def arrange(
         reuse_inputs(graph, groups, donated)
         change_in_place(graph, groups, around if isinstance(around, Loop) else None, given)
     if is_on("write_through"):
-        put_through(graph, groups)
         write_through(graph, groups)
         check("write_through", groups)
     return groups

@@ -18,14 +18,13 @@ from funcgrad.compiler.nest.accumulate import Accumulator
 from funcgrad.compiler.nest.arrange import is_on
 from funcgrad.compiler.nest.columns import Columns
 from funcgrad.compiler.nest.fuse import Group, LoopNest
-from funcgrad.compiler.nest.gathers import Gathers
+from funcgrad.compiler.nest.gathers import Gathers, move_pointers
 from funcgrad.compiler.nest.guards import Guards
 from funcgrad.compiler.nest.iteration import Access, Span, Vectors
 from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, value_of
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, depth_first
 from funcgrad.compiler.nest.plan import Plan, is_function
-from funcgrad.compiler.nest.put_through import move_pointers
 from funcgrad.compiler.nest.tiles import TransposedTiles
 from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Split, Unswitcher
 from funcgrad.compiler.nest.vectorize import can_overlap, has_rows_at_once, vectors_of

@@ -218,3 +218,21 @@ class Gathers:
             fatal = self.sites[site]
         lanes = space.index_of(self.plan.row[-1]) if space.in_vectors else None
         return resolve(self.source, node.mode, name, index, dtype, length, fatal, worst, lanes)
+
+
+def move_pointers(plan: Plan) -> None:
+    """Statements before the loops of a kernel: its rows begin at the places that integers mean."""
+    source, space = plan.source, plan.space
+    for node, access in plan.outs.items():
+        put = node.out.placed_by
+        if put is None:
+            continue
+        moves = []
+        for k, (x, index) in enumerate(zip(put.operands[2:], plan.indices(node), strict=True)):
+            name, length = f"{access.name}k{k}", source.word(put.lengths[k])
+            site = put.sites[k] if put.sites else None
+            refused = None if site is None else source.word(site)
+            resolve(source, put.mode, name, space.load(index), x.dtype, length, refused)
+            moves.append(Variable(name) * source.word(put.steps[k] * access.dtype.itemsize))
+        row = call("offset", access.pointer, sum_of(moves))
+        access.pointers[0] = source.assign(f"{access.name}_place", row)
