@@ -137,7 +137,7 @@ class Accumulator:
             value = call("present", lanes, value, self._folded(self.zero))
         self.source.assign(self.name, applied(self.lane_step, [Variable(self.name), value]))
 
-    def _over_lanes(self) -> Expression:
+    def over_lanes(self) -> Expression:
         """The accumulator of the block, as one number."""
         name, vectors = Variable(self.name), self.vectors
         if vectors is None:
@@ -153,10 +153,6 @@ class Accumulator:
         (combines,) = expression(self.lane_step).uses
         total = call(f"across_{combines.name}", name)
         return self.source.assign(f"{self.name}a", self._unfolded(total))
-
-    def end_block(self) -> Expression:
-        """The accumulator of a block as one number."""
-        return self._over_lanes()
 
     def begin_with(self, value: Expression) -> None:
         """Take the sum of the first block."""
@@ -183,7 +179,7 @@ class Accumulator:
 
     def result(self) -> Expression:
         if not self.is_accurate:
-            return self._over_lanes()
+            return self.over_lanes()
         s, e = Variable(f"{self.name}s"), Variable(f"{self.name}e")
         if self.dtype.itemsize == 4:
             return call("f32", s)

@@ -311,7 +311,7 @@ class _Writer:
 
     def _end_blocks(self, blocked: list[Node], is_first: Expression) -> None:
         """Add the sums of a block, but the first ones, to those of the blocks before."""
-        plan, sums = self.plan, {node: self.folds[node].end_block() for node in blocked}
+        plan, sums = self.plan, {node: self.folds[node].over_lanes() for node in blocked}
         begun = [
             node
             for node in blocked

@@ -229,13 +229,8 @@ class _Interchanger:
         finals = [carry.final for carry in carries if carry.final is not None]
         stacks = [k.outer for k in links if k.inner.maker is not None]
         outs = tuple(dict.fromkeys([*finals, *stacks]))
-        outer = dict.fromkeys(
-            [
-                *(k.outer for k in links if k.inner.maker is None),
-                *(c.initial.outer for c in carries),
-            ]
-        )
-        loop = Loop(tuple(map(whole, outer)), outs, (body,), links, carries, self.node.length)
+        operands = tuple(dict.fromkeys(Loop.reads(links, carries, outs)))
+        loop = Loop(operands, outs, (body,), links, carries, self.node.length)
         return loop.like(self.node)
 
 

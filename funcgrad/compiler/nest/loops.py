@@ -117,7 +117,7 @@ class Nester:
         outs = [Value(v.shape, v.dtype) for v in graphs[0].outputs]
         for graph in graphs:
             self.links += [Link(value, out) for value, out in zip(graph.outputs, outs, strict=True)]
-        operands = [index, *self._outer(set(outs))]
+        operands = [index, *Loop.reads(self.links, (), outs)]
         self.builder.add(Branch(tuple(operands), tuple(outs), tuple(graphs), tuple(self.links)))
         return [whole(out) for out in outs]
 
@@ -194,11 +194,6 @@ class Nester:
 
     # Results.
 
-    def _outer(self, made: set[Value]) -> list[Operand]:
-        """Values of the outer graph that the inner ones read."""
-        read = {link.outer: None for link in self.links if link.outer not in made}
-        return [whole(value) for value in read]
-
     def _add_loop(
         self,
         stacks: list[Value],
@@ -207,9 +202,8 @@ class Nester:
         length: int | None,
     ) -> None:
         outs = [*(c.final for c in carries if c.final is not None), *stacks]
-        operands = [*self._outer(set(outs)), *(whole(c.initial.outer) for c in carries)]
-        links = tuple(self.links)
-        self.builder.add(Loop(tuple(operands), tuple(outs), graphs, links, tuple(carries), length))
+        links, operands = tuple(self.links), Loop.reads(self.links, carries, outs)
+        self.builder.add(Loop(operands, tuple(outs), graphs, links, tuple(carries), length))
 
 
 def _needed(body: Program, makers: Mapping[Atom, int], output: Atom) -> Sequence[Equation] | None:

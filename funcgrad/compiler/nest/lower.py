@@ -194,15 +194,17 @@ class Lowering(Builder):
         aval = self.asked.outputs[0].aval
         for k in form.counts:
             operands = [*operands[:k], lookups.count_of(self, operands[k], k), *operands[k + 1 :]]
+        scalars = [x.scalar if isinstance(x, Uniform) else None for x in operands]
         if all(isinstance(x, Uniform) for x in operands):
-            return [Uniform(self._fold_scalars(operands), aval.shape)]
+            with np.errstate(all="ignore"):
+                known_now = self.asked.primitive.impl(*scalars)
+            return [Uniform(aval.dtype.type(known_now), aval.shape)]
         counted = self._counted(operands)
         if counted is not None:
             return [counted]
         known = decided(form.expr, operands)
         if known is not None and known.dtype == aval.dtype:
             return [known.broadcast(aval.shape)]
-        scalars = [x.scalar if isinstance(x, Uniform) else None for x in operands]
         expr = with_constants(without_division(form.expr, operands), scalars)
         used = operands[: expression(expr).arity]
         aligned = tuple(x.broadcast(aval.shape) for x in used)
@@ -235,12 +237,6 @@ class Lowering(Builder):
             return expr, operands
         made = Point((first(divisor, few),), (Value(few, divisor.dtype),), "1.0 / {0}")
         return SCALED, (tangent, self.result(made).broadcast(divisor.shape))
-
-    def _fold_scalars(self, operands: Sequence[Any]) -> Any:
-        """The result of an operation on scalars that are known now."""
-        with np.errstate(all="ignore"):
-            result = self.asked.primitive.impl(*(x.scalar for x in operands))
-        return self.asked.outputs[0].aval.dtype.type(result)
 
     def _counted(self, operands: Operands) -> Operand | None:
         """Integers that are made of no fewer ones that are known now: places that lookups read."""

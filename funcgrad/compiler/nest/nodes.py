@@ -16,7 +16,7 @@ import numpy as np
 from funcgrad import lowering as forms
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.access import Pieces
-from funcgrad.compiler.nest.layout import Box, Operand, Shape, Value, View
+from funcgrad.compiler.nest.layout import Box, Operand, Shape, Value, View, whole
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation
 from funcgrad.intrinsics import expression
@@ -469,6 +469,14 @@ class Loop(Nest):
 
     carries: tuple[Carry, ...]
     length: int | None
+
+    @staticmethod
+    def reads(
+        links: Iterable[Link], carries: Iterable[Carry], made: Iterable[Value]
+    ) -> tuple[View, ...]:
+        """The operands of a loop with these links and carries, which makes some values."""
+        outer = dict.fromkeys(link.outer for link in links if link.outer not in {*made})
+        return tuple(map(whole, (*outer, *(carry.initial.outer for carry in carries))))
 
 
 @dataclass(eq=False)

@@ -259,9 +259,7 @@ class _Pair:
         self.body.outputs = [value for value in self.body.outputs if value not in gone]
         self.body.nodes = without_unread(self.body.nodes, self.body.outputs, (Point, Copies, Pick))
         for loop in (self.first, self.second):
-            outer = dict.fromkeys(k.outer for k in loop.links if k.outer not in loop.outs)
-            starts = (carry.initial.outer for carry in loop.carries)
-            loop.operands = tuple(whole(value) for value in (*outer, *starts))
+            loop.operands = Loop.reads(loop.links, loop.carries, loop.outs)
 
 
 def _is_condition(node: Node) -> bool:

@@ -454,13 +454,10 @@ class Executable:
         """
         frame.pack(frame.slots, 8 * abi.FIRST_SLOT, *map(id, arrays), *map(id, fresh))
         code = self.run(frame.address, self.table_address, self.n_objects)
-        self._check(code, frame)
-        return code
-
-    def _check(self, code: int, frame: Frame) -> None:
         error = self.explain(code, frame) if code else None
         if error is not None:
             raise error
+        return code
 
     def explain(self, code: int, frame: Frame) -> BaseException | None:
         """Why the steps of a call have failed; nothing where arguments need another form.

@@ -170,9 +170,6 @@ class Elimination(Program):
         with self.count(0, self.unknowns) as i:
             self.store(result, self.entry("order", i), self.number(self.work, i, _WORK), _RESULT)
 
-    def _backwards(self, i: Expression) -> Variable:
-        return self.let(self.groups - 1 - i)
-
     def _solve(self, factors: Variable, right: Variable, result: Variable, work: Variable) -> None:
         self._begun(factors, right, work)
         with self.count(0, self.groups) as group:
@@ -184,7 +181,7 @@ class Elimination(Program):
                 self.let(end["row"] - begin["row"]), partial(self._forwards_within, begin, x)
             )
         with self.count(0, self.groups) as i:
-            begin, end = self.spans(self._backwards(i))
+            begin, end = self.spans(self.let(self.groups - 1 - i))
             rows = self.let(end["row"] - begin["row"])
             x = self.vector(work, begin["row"], _WORK)
             self._less_columns(x, (begin["column"] + rows, end["column"]), "columns", 0)
@@ -237,13 +234,13 @@ class Elimination(Program):
         with self.count(0, self.groups) as group:
             begin, end = self.spans(group)
             rows = self.let(end["row"] - begin["row"])
-            self.by_rows(rows, partial(self._upper_within, begin))
+            self.by_rows(rows, partial(self._within_transposed, begin, False))
             x = self.vector(work, begin["row"], _WORK)
             self._spread(x, (begin["column"] + rows, end["column"]), "columns", 0)
         with self.count(0, self.groups) as i:
-            begin, end = self.spans(self._backwards(i))
+            begin, end = self.spans(self.let(self.groups - 1 - i))
             rows = self.let(end["row"] - begin["row"])
-            self.by_rows(rows, partial(self._lower_within, begin))
+            self.by_rows(rows, partial(self._within_transposed, begin, True))
             x = self.vector(work, begin["row"], _WORK)
             self._spread(x, (begin["multiple"], end["multiple"]), "rows", self.n_columns)
         self._ended(result)
@@ -258,22 +255,14 @@ class Elimination(Program):
             old = self.number(self.work, place, _WORK)
             self.store(self.work, place, old - call("across_radd", column * x), _WORK)
 
-    def _upper_within(self, begin: dict[str, Variable], count: int) -> None:
-        found: list[Variable] = []
-        for p in range(count):
-            place = self.let((begin["column"] + p) * GROUP_ROWS)
-            y = self.number(self.work, begin["row"] + p, _WORK)
-            for q, other in enumerate(found):
-                y = self.let(y - self.number(self.factors, place + q, _FACTORS) * other)
-            found.append(self.let(y * self.number(self.factors, place + p, _FACTORS)))
-            self.store(self.work, begin["row"] + p, found[-1], _WORK)
-
-    def _lower_within(self, begin: dict[str, Variable], count: int) -> None:
+    def _within_transposed(self, begin: dict[str, Variable], is_lower: bool, count: int) -> None:
         found: dict[int, Variable] = {}
-        for p in reversed(range(count)):
+        for p in reversed(range(count)) if is_lower else range(count):
             place = self.let((begin["column"] + p) * GROUP_ROWS)
             y = self.number(self.work, begin["row"] + p, _WORK)
             for q, other in found.items():
                 y = self.let(y - self.number(self.factors, place + q, _FACTORS) * other)
+            if not is_lower:
+                y = self.let(y * self.number(self.factors, place + p, _FACTORS))
             found[p] = y
             self.store(self.work, begin["row"] + p, y, _WORK)
