@@ -189,8 +189,10 @@ class Contractor(Letters):
         ):
             # The transposed product has the order that is asked for, or goes along rows.
             self.rows, self.columns = self.columns, self.rows
-            return self._by_matrices(form.rhs, y, form.lhs, x, form.out)
-        return self._by_matrices(form.lhs, x, form.rhs, y, form.out)
+            sides = form.rhs, y, form.lhs, x
+        else:
+            sides = form.lhs, x, form.rhs, y
+        return self._best(*sides)._product(*sides, form.out)
 
     @property
     def _is_of_columns(self) -> bool:
@@ -282,7 +284,13 @@ class Contractor(Letters):
         if last is not None:
             labels.remove(last)
             labels.append(last)
-        product = self._multiplied("".join(labels))
+        space, pairs = (
+            self._shape(labels),
+            zip(self.operands, (self.form.lhs, self.form.rhs), strict=True),
+        )
+        factors = tuple(_spread(x, own, "".join(labels), space) for x, own in pairs)
+        out = Value(space, factors[0].dtype)
+        product = self.builder.result(Point(factors, (out,), "{0} * {1}"))
         if not self.summed:
             return product
         axes = tuple(labels.index(c) for c in self.summed)
@@ -315,17 +323,6 @@ class Contractor(Letters):
         if not self.summed or is_row(self.summed[-1]):
             return None
         return next((c for c in reversed(self.form.out) if self.lengths[c] > 1 and is_row(c)), None)
-
-    def _multiplied(self, labels: str) -> View:
-        """Products of elements, with axes in an order."""
-        space = self._shape(labels)
-        owns = self.form.lhs, self.form.rhs
-        pairs = zip(self.operands, owns, strict=True)
-        aligned = tuple(_spread(x, own, labels, space) for x, own in pairs)
-        return self.builder.result(Point(aligned, (Value(space, aligned[0].dtype),), "{0} * {1}"))
-
-    def _by_matrices(self, lhs: str, x: Operand, rhs: str, y: Operand, out: str) -> Operand:
-        return self._best(lhs, x, rhs, y)._product(lhs, x, rhs, y, out)
 
     def _product(self, lhs: str, x: Operand, rhs: str, y: Operand, out: str) -> Operand:
         a = self._matrices(x, lhs, self.rows, self.summed)

@@ -57,7 +57,7 @@ from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.kernel import Bits, Kernel, KernelBuilder, Place, Whole, word_of
 from funcgrad.compiler.nest.lanes import lanes_of
 from funcgrad.compiler.nest.layout import Value, View
-from funcgrad.compiler.nest.nodes import Branch, Graph, Loop, Nest, Node, Site, precision
+from funcgrad.compiler.nest.nodes import Branch, Graph, Loop, Nest, Node, Site, is_move, precision
 from funcgrad.compiler.nest.registers import Registers, carries_of, is_same, word_read
 from funcgrad.intrinsics import CASTS, INTRINSICS
 
@@ -112,7 +112,7 @@ def _joined(job: Nested, is_single: Callable[[Kernel], bool], n_threads: int) ->
     kernel.split(n_threads)
     # Of few numbers, and of lanes, all counts as double if any of it does. To numbers that are only
     # moved it is the same whether subnormal ones are zero.
-    computing = [x for x in kernels if precision(node for node in x.nodes if not node.is_move)]
+    computing = [x for x in kernels if precision(node for node in x.nodes if not is_move(node))]
     if any(lanes) or all(x.work <= SMALL for x in computing):
         return kernel
     modes = {is_single(x) for x in computing}

@@ -238,32 +238,18 @@ def _of_window(x: View, starts: Sequence[Operand], shape: Shape) -> _Places:
 
 
 def _picked(builder: Builder, places: _Places, out: Value, fill: Any = None) -> View:
-    operands = (places.first, *places.indices)
-    lengths, steps = tuple(places.lengths), tuple(places.steps)
-    sites = tuple(places.sites)
-    return builder.result(Pick(operands, (out,), places.mode, lengths, steps, fill, sites))
+    operands, sites = (places.first, *places.indices), tuple(places.sites)
+    facts = places.mode, tuple(places.lengths), tuple(places.steps)
+    return builder.result(Pick(operands, (out,), *facts, fill, sites))
 
 
 def _put(
     builder: Builder, operands: Sequence[Operand], places: _Places, n_rest: int, step: str
 ) -> View:
-    lengths, steps, lanes = tuple(places.lengths), tuple(places.steps), frozenset(places.lanes)
-    read, target = (*operands[:2], *places.indices), places.first
-    out = target.value
-    return builder.result(
-        Put(
-            read,
-            (out,),
-            target,
-            places.mode,
-            lengths,
-            steps,
-            n_rest,
-            lanes,
-            step,
-            tuple(places.sites),
-        )
-    )
+    target, read = places.first, (*operands[:2], *places.indices)
+    facts = places.mode, tuple(places.lengths), tuple(places.steps)
+    lanes, sites = frozenset(places.lanes), tuple(places.sites)
+    return builder.result(Put(read, (target.value,), target, *facts, n_rest, lanes, step, sites))
 
 
 def _refuse(

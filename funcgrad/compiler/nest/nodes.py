@@ -80,11 +80,6 @@ class Node:
         """Whether that is better kept than computed a second time."""
         return False
 
-    @property
-    def is_move(self) -> bool:
-        """Whether its results are elements of its first operand, of the same bits."""
-        return False
-
     def looks_around(self, k: int) -> bool:
         """Whether it reads an operand elsewhere than at the index that it is at."""
         return False
@@ -109,10 +104,6 @@ class Point(Node):
     @property
     def is_expensive(self) -> bool:
         return expression(self.expr).is_expensive
-
-    @property
-    def is_move(self) -> bool:
-        return self.expr == "{0}" and all(x.dtype == self.out.dtype for x in self.operands)
 
 
 @dataclass(eq=False)
@@ -281,10 +272,6 @@ class Pick(Node):
     steps: tuple[int, ...]
     fill: Any = None
     sites: tuple[Site | None, ...] = ()
-
-    @property
-    def is_move(self) -> bool:
-        return True
 
     def looks_around(self, k: int) -> bool:
         return k == 0
@@ -524,6 +511,13 @@ def is_copy(node: Node) -> bool:
     if not isinstance(node, Point) or isinstance(node, Guard):
         return False
     return node.expr == "{0}" and node.operands[0].dtype == node.out.dtype
+
+
+def is_move(node: Node) -> bool:
+    """Whether its results are elements of its operands, of the same bits."""
+    if not isinstance(node, Guard):
+        return isinstance(node, Pick) or is_copy(node)
+    return all(x.dtype == node.out.dtype for x in node.operands)
 
 
 def values_read(node: Node) -> Iterable[Value]:

@@ -77,19 +77,9 @@ def phases(slide: Slide) -> list[Phase]:
         first_tap = meets[0] if meets else 0
         taps = -(-(slide.taps - first_tap) // tap_step) if meets else 0
         first = (place + r * first_tap) // a
-        found.append(
-            Phase(
-                start,
-                period,
-                windows,
-                first_tap,
-                tap_step,
-                taps,
-                first,
-                s * period // a,
-                r * tap_step // a,
-            )
-        )
+        stride, dilation = s * period // a, r * tap_step // a
+        taken = windows, first_tap, tap_step, taps
+        found.append(Phase(start, period, *taken, first, stride, dilation))
     return found
 
 
