@@ -182,6 +182,10 @@ class Module:
         n_calls: How many calls of formulas it has, by symbol.
         kept: Functions that LLVM must not remove, as only its vectoriser may call them.
         has_order: Whether LLVM must leave the terms of folds in the order in which they are.
+        likely: Metadata of a branch that nearly always takes the first way.
+        unlikely: That of one that rarely does.
+        unpredictable: That of a selection that is no branch, as the processor could not predict it.
+        always_same: That of a load from memory that nothing writes.
     """
 
     def __init__(self, has_hints: bool = True) -> None:
@@ -192,6 +196,10 @@ class Module:
         self.n_calls: Counter[str] = Counter()
         self.kept: list[str] = []
         self.has_order = False
+        hints = ", !prof !2", ", !prof !3", ", !unpredictable !0", ", !invariant.load !0"
+        self.likely, self.unlikely, self.unpredictable, self.always_same = (
+            hints if has_hints else ("",) * len(hints)
+        )
         self._nodes = [
             "!{}",
             '!{!"kernel"}',
@@ -200,26 +208,6 @@ class Module:
         ]
         self._scopes: dict[Any, int] = {}
         self._named: list[str] = []
-
-    @property
-    def likely(self) -> str:
-        """Metadata of a branch that nearly always takes the first way."""
-        return ", !prof !2" if self.has_hints else ""
-
-    @property
-    def unlikely(self) -> str:
-        """Metadata of a branch that rarely takes the first way."""
-        return ", !prof !3" if self.has_hints else ""
-
-    @property
-    def unpredictable(self) -> str:
-        """Metadata of a selection that is no branch, as the processor could not predict it."""
-        return ", !unpredictable !0" if self.has_hints else ""
-
-    @property
-    def always_same(self) -> str:
-        """Metadata of a load from memory that nothing writes."""
-        return ", !invariant.load !0" if self.has_hints else ""
 
     def number_lines(self, function: Function) -> Callable[[int], str]:
         """Have LLVM keep the lines of a function's instructions: metadata for each.
