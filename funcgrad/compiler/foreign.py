@@ -186,9 +186,7 @@ def sort_function(dtype: DType, is_order: bool, is_stable: bool) -> int:
     """Address of NumPy's function that sorts values, or their places; 0 if it cannot be called."""
     if dtype.char not in "?bBhHiIlLqQfdFD":
         return 0
-    interface = array_interface()
-    get = word_at(interface + 8 * 365) if interface else 0  # PyDataType_GetArrFuncs
-    table = get and ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(get)(dtype)
+    table = _array_functions(dtype)
     if not table:
         return 0
     function = word_at(table + 8 * ((_ARGSORT if is_order else _SORT) + 2 * is_stable))
@@ -201,6 +199,17 @@ def array_interface() -> int:
     umath = load("numpy._core._multiarray_umath")
     capsule = getattr(umath, "_ARRAY_API", None)
     return 0 if capsule is None else pointer_of(capsule)
+
+
+def _array_functions(dtype: DType) -> int:
+    """Address of the functions of a dtype, by NumPy's C interface."""
+    interface = array_interface()
+    if not interface:
+        return 0
+    get = word_at(interface + 8 * 365)  # PyDataType_GetArrFuncs
+    if not get:
+        return 0
+    return ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(get)(dtype) or 0
 
 
 def _sorts(function: int, dtype: DType, is_order: bool) -> bool:
