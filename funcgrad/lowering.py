@@ -732,5 +732,4 @@ def form_of(equation: Equation) -> Form:
     primitive = equation.primitive
     if type(primitive).lower is Primitive.lower:
         raise primitive.missing("compilation", equation.source)
-    form: Form = primitive.lower(*(atom.aval for atom in equation.inputs))
-    return form
+    return primitive.lower(*(atom.aval for atom in equation.inputs))

@@ -133,8 +133,7 @@ class Ref(Cell):
             raise self.misuse(
                 f"a reference to {self.inside} has no address inside of {self.owner.what}."
             )
-        found: int = content.ctypes.data
-        return found
+        return content.ctypes.data
 
     # Conversions to arrays.
 

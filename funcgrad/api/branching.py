@@ -734,8 +734,7 @@ class _Loop(_Traced):
 
         step.__name__ = self.word
         if self.go_on is None:
-            found: Any = fori_loop(0, self.count, step, initial)
-            return found
+            return fori_loop(0, self.count, step, initial)
 
         def counted_step(counted: Any) -> Any:
             i, state = counted

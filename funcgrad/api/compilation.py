@@ -902,8 +902,7 @@ def _first(row: tuple[int, Any]) -> int:
 
 def _is_weak(leaf: Any) -> bool:
     """Whether an argument with a dtype promotes as a Python number."""
-    is_weak: bool = getattr(leaf.aval if isinstance(leaf, Tracer) else leaf, "weak_type", False)
-    return is_weak
+    return getattr(leaf.aval if isinstance(leaf, Tracer) else leaf, "weak_type", False)
 
 
 def _type_text(leaf: Any) -> str:
@@ -1004,8 +1003,7 @@ class _Kernels(BelongsToProcess):
 
     @property
     def _report(self) -> Report:
-        found: Report = load("funcgrad.reports").Report(self._executable.plan)
-        return found
+        return load("funcgrad.reports").Report(self._executable.plan)
 
     def as_text(self) -> str:
         """The program, the steps of its plan and the source of the kernels.

@@ -564,8 +564,7 @@ def linear_transpose(fun: Function, *primals: Any) -> Function:
             zeros_for(a) if ct is None else own(ct)
             for ct, a in zip(linear.pull(cts), avals, strict=True)
         ]
-        found: tuple[Any, ...] = pytree.tree_unflatten(treedef, pulled)
-        return found
+        return pytree.tree_unflatten(treedef, pulled)
 
     return HoldsProgram(transposed)
 

@@ -222,8 +222,7 @@ class VjpFunction(LinearFunction):
                 filled.append(GradRef())
         values = [x for x in filled if not isinstance(x, GradRef | DidntWant)]
         check_for_nans(s.what, values, (list(self.kept), cotangent))
-        result: tuple[Any, ...] = tree_unflatten(s.in_tree, filled)
-        return result
+        return tree_unflatten(s.in_tree, filled)
 
     def _accumulate(self, ref: Cell, ct: Any, is_of_ref: bool) -> None:
         """Add a cotangent to what a reference holds; that of a reference has it in it already."""

@@ -270,11 +270,10 @@ def _call(function: str, *args: ast.expr) -> ast.Call:
 
 
 def _define(place: ast.AST, name: str, body: Sequence[Any], *args: str) -> ast.FunctionDef:
-    node: ast.FunctionDef = _at(
+    return _at(
         place,
         ast.FunctionDef(name, _arguments(*args), list(body) or [ast.Pass()], [], None, lineno=0),
     )
-    return node
 
 
 class _Function:

@@ -40,8 +40,7 @@ def fwd_and_bwd(
                 full[i] = value
             return fun(*full)
 
-        out: tuple[Any, ...] = vjp(of_chosen, *(args[i] for i in chosen), has_aux=has_aux)
-        return out
+        return vjp(of_chosen, *(args[i] for i in chosen), has_aux=has_aux)
 
     def bwd(kept: Function, cotangent: Any) -> Any:
         found = kept(cotangent)

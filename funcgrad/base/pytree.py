@@ -310,8 +310,7 @@ class PyTreeDef:
     @property
     def num_nodes(self) -> int:
         """Number of containers and leaves, the root among them."""
-        found: int = self.fold([1] * self.num_leaves, lambda _, parts: 1 + sum(parts))
-        return found
+        return self.fold([1] * self.num_leaves, lambda _, parts: 1 + sum(parts))
 
     def walk(
         self,
@@ -344,8 +343,7 @@ class PyTreeDef:
                 return [str(treedef._meta)] * treedef.num_leaves
             return [name for part in parts for name in part]
 
-        found: list[str | None] = self.fold([[None]] * self.num_leaves, joined)
-        return found
+        return self.fold([[None]] * self.num_leaves, joined)
 
     def closed(self) -> PyTreeDef:
         """The structure that users see, in which holders of arrays are leaves; see `opened`."""
@@ -361,8 +359,7 @@ class PyTreeDef:
             assert treedef._node is not None
             return _intern(treedef._node, treedef._meta, tuple(parts))
 
-        found: PyTreeDef = self.fold([inner] * self.num_leaves, join)
-        return found
+        return self.fold([inner] * self.num_leaves, join)
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """A tree of this structure with the given leaves.

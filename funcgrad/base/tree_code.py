@@ -95,8 +95,7 @@ class TreeWriter:
 
     def put_together(self, tree: Any, leaves: Sequence[str]) -> str:
         """Statements that make a tree of named leaves; its name."""
-        name: str = tree.fold(leaves, self._assemble)
-        return name
+        return tree.fold(leaves, self._assemble)
 
     def _assemble(self, tree: Any, parts: Sequence[str]) -> str:
         """Name a container of named parts: expressions of deep trees would nest too deeply."""
@@ -128,8 +127,7 @@ class TreeWriter:
             called: How tracebacks call the text.
         """
         exec(compile("\n".join([head, *self.lines]), f"<{called}>", "exec"), self.constants)
-        found: Callable[..., Any] = self.constants[head[4 : head.index("(")]]
-        return found
+        return self.constants[head[4 : head.index("(")]]
 
 
 def builder(tree: Any) -> Callable[[Sequence[Any]], Any]:

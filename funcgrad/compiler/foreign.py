@@ -288,8 +288,7 @@ def _asks_for_threads(module: str) -> Callable[[], int] | None:
         for suffix in ("64_", ""):
             found = getattr(library, f"{prefix}openblas_get_num_threads{suffix}", None)
             if found is not None:
-                ask: Callable[[], int] = found
-                return ask
+                return found
     return None
 
 

@@ -31,5 +31,4 @@ class Facet(Generic[T]):
         self.default = default
 
     def __call__(self, primitive: Any) -> T:
-        found: T = getattr(primitive, self.name, self.default)
-        return found
+        return getattr(primitive, self.name, self.default)

@@ -198,8 +198,7 @@ def describe_location(location: Location | None, label: str) -> list[str]:
 def enclosed(listeners: Sequence[Any], what: str) -> AbstractContextManager[Any]:
     """Combine the context managers of all listeners to ``tracing`` or ``evaluating``."""
     if len(listeners) == 1:
-        block: AbstractContextManager[Any] = listeners[0](what)
-        return block
+        return listeners[0](what)
     stack = ExitStack()
     for enclose in listeners:
         stack.enter_context(enclose(what))

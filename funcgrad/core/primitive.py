@@ -141,8 +141,7 @@ def mapped_length(args: Sequence[Any], dims: Sequence[BatchDim]) -> int:
     """Length of the axis that a batch rule maps."""
     for arg, dim in zip(args, dims, strict=True):
         if dim is not None:
-            size: int = arg.shape[0]
-            return size
+            return arg.shape[0]
     axis = mapped_axis()
     assert axis is not None, "something is mapped"
     return axis[1]

@@ -191,8 +191,7 @@ class Program(BelongsToProcess):
             keep(self._memo, key, found, MAX_FACTS)
         else:
             used(self._memo, key, found, MAX_FACTS)
-        result: T = found
-        return result
+        return found
 
 
 def axis_names_of(value: Any) -> frozenset[Hashable]:

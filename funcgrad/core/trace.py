@@ -170,8 +170,7 @@ class Tracer:
 
     @property
     def itemsize(self) -> int:
-        itemsize: int = self.aval.dtype.itemsize
-        return itemsize
+        return self.aval.dtype.itemsize
 
     def concrete(self) -> Any:
         """The value, if the outermost trace evaluates; ``None`` if it stages."""

@@ -167,8 +167,7 @@ def _current(folder: Path) -> str | None:
     """The number of the checkpoint that is complete."""
     if not (folder / MANIFEST).exists():
         return None
-    number: str = load_file(folder / MANIFEST)["checkpoint"]
-    return number
+    return load_file(folder / MANIFEST)["checkpoint"]
 
 
 def _make_current(folder: Path, manifest: dict[str, Any]) -> None:
@@ -234,8 +233,7 @@ def _read_part(path: Path, number: str, index: int) -> list[np.ndarray]:
     file = load_file(path)
     if file.get("checkpoint") != number or file.get("rank") != index:
         raise FileFormatError(f"{path} is not of the checkpoint in whose folder it is.")
-    parts: list[np.ndarray] = file["parts"]
-    return parts
+    return file["parts"]
 
 
 def _on_main(function: Callable[[], Any]) -> Any:

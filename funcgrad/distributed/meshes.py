@@ -172,14 +172,12 @@ class Mesh:
     @property
     def size(self) -> int:
         """The number of lanes."""
-        size: int = self.devices.size
-        return size
+        return self.devices.size
 
     @property
     def axis_sizes(self) -> tuple[int, ...]:
         """The lengths of the axes."""
-        sizes: tuple[int, ...] = self.devices.shape
-        return sizes
+        return self.devices.shape
 
     @property
     def empty(self) -> bool:

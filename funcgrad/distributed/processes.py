@@ -309,8 +309,7 @@ class Processes(Ranks):
             self.compare("the end of the block")
 
     def everyones(self, value: Any) -> list[Any]:
-        found: list[Any] = self.communicator.allgather(value)
-        return found
+        return self.communicator.allgather(value)
 
     def from_root(self, value: Any, root: int) -> Any:
         return self.communicator.bcast(value, root)
@@ -327,8 +326,7 @@ def _place() -> str:
 
 
 def _handle(thing: Any) -> int:
-    handle: int = mpi()._handleof(thing)
-    return handle
+    return mpi()._handleof(thing)
 
 
 @cache
@@ -353,8 +351,7 @@ def _address(name: str) -> int:
 
 @cache
 def _key() -> int:
-    key: int = mpi().Comm.Create_keyval()
-    return key
+    return mpi().Comm.Create_keyval()
 
 
 @cache
@@ -413,5 +410,4 @@ def subgroups(communicator: Any, shape: tuple[int, ...]) -> list[Any]:
             color = int(np.ravel_multi_index(others, shape))
             made.append(communicator.Split(color, int(place[axis])))
         known[shape] = made
-    found: list[Any] = known[shape]
-    return found
+    return known[shape]

@@ -400,8 +400,7 @@ def compiled(function: FlatFunction, args: Values) -> list[Any]:
     """The results of a flat function, traced and compiled."""
     program, captured = stage(function, [aval_of(x) for x in args], "law")
     assert not captured
-    outs: list[Any] = Jit(program).bind(*args)
-    return outs
+    return Jit(program).bind(*args)
 
 
 def check_same(

@@ -86,8 +86,7 @@ class Bounded(Primitive):
         return out
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
-        found: ShapedArray = self.fold.abstract_eval(*avals[: len(self.parts)])
-        return found
+        return self.fold.abstract_eval(*avals[: len(self.parts)])
 
     def _whole(self, *args: Any) -> list[Any]:
         """The fold of whole arrays, with neutral elements outside of the parts that it runs over.
@@ -146,8 +145,7 @@ class Bounded(Primitive):
             stage_closed(lambda *xs, n=n: self._cut_to(xs, part, length, n), avals, self.name)
             for n in sizes
         )
-        found: list[Any] = Switch(branches).bind(which, *args)
-        return found
+        return Switch(branches).bind(which, *args)
 
     def _cut_to(self, args: Sequence[Any], part: int, length: int, size: int) -> list[Any]:
         operands, bounds = self._split(args)

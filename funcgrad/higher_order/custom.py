@@ -368,8 +368,7 @@ class _Mappable:
 
     def call(self, rules: Rules, primals: Values, others: Values) -> list[Any]:
         inputs = [*primals, *others]
-        found: list[Any] = CustomCall(rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
-        return found
+        return CustomCall(rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
 
     def _rules(self, what: str, fun: Callable[..., list[Any]], vmap: Any) -> Rules:
         single = self.single

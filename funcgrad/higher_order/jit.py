@@ -177,11 +177,10 @@ def executable_of(
     program: Program, threads: int | None = None, memory: int | None = None, is_joined: bool = False
 ) -> Executable:
     """The compiled form of a program, compiled once for every number of threads and limit."""
-    found: Executable = program.memo(
+    return program.memo(
         ("executable", threads, memory, is_joined),
         lambda: compile_program(program, threads=threads, memory=memory, is_joined=is_joined),
     )
-    return found
 
 
 def run_program(

@@ -74,10 +74,9 @@ def nonlinear_equation(
     program: Program, is_linear: Mask, may_shift: bool = False
 ) -> TapeEntry | None:
     """The first operation of a program that is not linear in inputs that have no values."""
-    found: TapeEntry | None = program.memo(
+    return program.memo(
         ("nonlinear", is_linear, may_shift), lambda: _find(program, is_linear, may_shift)
     )
-    return found
 
 
 def _find(program: Program, mask: Mask, may_shift: bool) -> TapeEntry | None:

@@ -311,8 +311,7 @@ def remembered(
         found = _remembered.get(key)
         if found is not None and (not found[2] or _are_same(found[1], kept)):
             _remembered.move_to_end(key)
-            result: T = found[0]
-            return result
+            return found[0]
     made = make()
     after = _dependencies(given)
     # Not what a function made that changes what it depends on, by counting its calls for example,

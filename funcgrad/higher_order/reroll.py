@@ -613,8 +613,7 @@ class _Rolling:
                 for init, aval in zip(inits, avals, strict=True)
             ]
             arrays = [make(read) for make in self.arrays]
-            found: list[Any] = scan.bind(*map(read, consts), *carry, *arrays)
-            return found
+            return scan.bind(*map(read, consts), *carry, *arrays)
 
         results = rewriting.record(rolled, inputs)
         for chain, var in run.finals.items():

@@ -133,8 +133,7 @@ def pull_program(loop: Any, active: Mask) -> Program:
         loop: A `while_loop`.
         active: Which of its arguments have tangents.
     """
-    found: Program = loop.body.memo(("pull", loop, active), lambda: _Pull(loop, active).program())
-    return found
+    return loop.body.memo(("pull", loop, active), lambda: _Pull(loop, active).program())
 
 
 class _Pull:
@@ -229,8 +228,7 @@ class _Pull:
 
         start = (_Stretch(_ZERO, _NEVER, _ONE), stack, segment, cts)
         label = backward(self.loop.progress)
-        found: _Cotangents = self._while(holds, step, self.consts, start, label)[-1]
-        return found
+        return self._while(holds, step, self.consts, start, label)[-1]
 
     def _advance(
         self, consts: _Consts, stretch: _Stretch, stack: _Stack, segment: _Recorded
@@ -296,8 +294,7 @@ class _Pull:
             return count - 1, _Cotangents(found[:n], found[n:])
 
         given = (consts.backward, segment.rows)
-        found: _Cotangents = self._while(holds, step, given, (segment.count, cts))[1]
-        return found
+        return self._while(holds, step, given, (segment.count, cts))[1]
 
     def _before(self, number: Any, stack: _Stack) -> tuple[_Stretch, _Stack, Values]:
         """The stretch that ends before a segment, and the state that it starts from."""

@@ -250,15 +250,11 @@ class Scan(Primitive):
             return bind_scan(self.body, *self.split(args), self.length, self.reverse)
 
         avals = [a.strong() for a in avals]
-        made: Program = self.body.memo(("ahead", self), lambda: stage_closed(run, avals, "loop"))
-        return made
+        return self.body.memo(("ahead", self), lambda: stage_closed(run, avals, "loop"))
 
     def pruned(self, used: Mask) -> tuple[Scan, Mask, Mask]:
         """The loop for some of its results, which has the carried values that these need."""
-        found: tuple[Scan, Mask, Mask] = self.body.memo(
-            ("pruned", self, used), lambda: self._pruned(used)
-        )
-        return found
+        return self.body.memo(("pruned", self, used), lambda: self._pruned(used))
 
     def _pruned(self, used: Mask) -> tuple[Scan, Mask, Mask]:
         k, given = self.n_carry, list(used)
@@ -602,8 +598,7 @@ def bind_scan(
         xs = [*xs, *evaluate(split.ahead, [*all_consts, *xs])]
         body = split.body
     scan = kind(body, len(all_consts), len(carry), length, reverse, progress)
-    results: list[Any] = scan.bind(*all_consts, *carry, *xs)
-    return results
+    return scan.bind(*all_consts, *carry, *xs)
 
 
 class Residuals:

@@ -447,8 +447,7 @@ def taylor_program(program: Program, is_active: tuple[bool, ...], order: int) ->
         ]
         return stage_closed(run, avals, f"jet_{program.name}")
 
-    made: Program = program.memo(("taylor", is_active, order), make)
-    return made
+    return program.memo(("taylor", is_active, order), make)
 
 
 def n_terms(aval: ShapedArray, order: int) -> int:

@@ -33,10 +33,9 @@ def update_if(program: Program, n_consts: int) -> tuple[Program, list[bool]]:
     Returns: The step, and which carries stay the same without the flag: its last inputs are those
         once more, as they are updated. What else is computed of them it takes from the others.
     """
-    found: tuple[Program, list[bool]] = program.memo(
+    return program.memo(
         ("update if", n_consts), lambda: _update_if(program, program.inputs[n_consts:])
     )
-    return found
 
 
 def _update_if(program: Program, carries: Sequence[Var]) -> tuple[Program, list[bool]]:

@@ -228,8 +228,7 @@ class LogDensity:
     @cached_property
     def value_and_grad(self) -> Callable[[Any], tuple[Any, Any]]:
         """The log density of a vector and its gradient, compiled."""
-        compiled: Callable[[Any], tuple[Any, Any]] = jit(value_and_grad(self))
-        return compiled
+        return jit(value_and_grad(self))
 
     @cached_property
     def batch(self) -> Callable[[Any], Any]:
@@ -243,14 +242,12 @@ class LogDensity:
                 )
             return vmap(self)(vectors)
 
-        compiled: Callable[[Any], Any] = jit(densities)
-        return compiled
+        return jit(densities)
 
     @cached_property
     def parameters(self) -> Callable[[Any], Any]:
         """The parameters of draws, an array ``(chains, draws, n)``: arrays with these axes."""
-        compiled: Callable[[Any], Any] = jit(vmap(vmap(self.unflatten)))
-        return compiled
+        return jit(vmap(vmap(self.unflatten)))
 
     @cached_property
     def compiled(self) -> CompiledFunction:

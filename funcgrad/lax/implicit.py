@@ -247,8 +247,7 @@ class _Root:
         return self.unknown.result(self._bind([*self.captured, *self.unknown.leaves]))
 
     def _bind(self, inputs: Values) -> list[Any]:
-        outs: list[Any] = CustomCall(self.rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
-        return outs
+        return CustomCall(self.rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
 
     def _lift(self, values: Values, function: Callable[[], list[Any]]) -> list[Any]:
         return run_lifted(self.captured, values, function)
@@ -334,8 +333,7 @@ class _LinearSystem:
             len(out_avals) - len(self.unknown.avals),
             self.residual_rule,
         )
-        outs: list[Any] = call.bind(*inputs)
-        return outs
+        return call.bind(*inputs)
 
     def forward(self, residuals: Values, right: Values) -> list[Any]:
         unknown = self.unknown

@@ -133,8 +133,7 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
         )
         return [np.asarray(made, out.dtype)]
 
-    drawn: Array = IoCallback(draw, "lax.rng_uniform", (out,)).bind(a, b)[0]
-    return drawn
+    return IoCallback(draw, "lax.rng_uniform", (out,)).bind(a, b)[0]
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:

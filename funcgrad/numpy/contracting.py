@@ -641,8 +641,7 @@ def einsum_path(
         subscripts, given = _interleaved((subscripts, *operands))
     shapes = [np.broadcast_to(0.0, np.shape(as_value(x, "einsum_path"))) for x in given]
     options: Any = {"optimize": optimize, "einsum_call": einsum_call}
-    path: tuple[list[Any], str] = np.einsum_path(subscripts, *shapes, **options)
-    return path
+    return np.einsum_path(subscripts, *shapes, **options)
 
 
 def _contracted(pairs: list[Any], step: Sequence[int], result: str) -> list[Any]:

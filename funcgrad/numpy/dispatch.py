@@ -545,8 +545,7 @@ def _tolist(self: Tracer) -> Any:
 
 
 def _tobytes(self: Tracer, order: Any = "C") -> bytes:
-    found: bytes = _exact(self, "tobytes").tobytes(order)
-    return found
+    return _exact(self, "tobytes").tobytes(order)
 
 
 def _imag(self: Tracer) -> Any:

@@ -38,8 +38,7 @@ def notes_of(trace: Trace) -> _Notes:
     """Return what is known of a trace."""
     if trace.notes is None:
         trace.notes = _Notes()
-    notes: _Notes = trace.notes
-    return notes
+    return trace.notes
 
 
 class Messages(Observer):

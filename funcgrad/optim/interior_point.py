@@ -82,8 +82,7 @@ class _Callbacks:
         return pattern.rows, pattern.indices
 
     def jacobian(self, x: Vector) -> Vector:
-        found: Vector = self.program.jacobian(x).data
-        return found
+        return self.program.jacobian(x).data
 
     def hessianstructure(self) -> tuple[Vector, Vector]:
         pattern = self.program.hessian_colors.pattern.pattern
@@ -91,8 +90,7 @@ class _Callbacks:
 
     def hessian(self, x: Vector, multipliers: Vector, factor: float) -> Vector:
         weights = np.concatenate([[factor], multipliers])
-        found: Vector = self.program.hessian(x, weights).data[self.is_lower]
-        return found
+        return self.program.hessian(x, weights).data[self.is_lower]
 
     def intermediate(self, mode: int, step: int, *numbers: float) -> bool:
         self.steps = step

@@ -102,8 +102,7 @@ def _grows(equation: Equation) -> bool:
 
 def _nbytes(equation: Equation) -> int:
     aval = equation.inputs[0].aval
-    nbytes: int = aval.size * aval.dtype.itemsize
-    return nbytes
+    return aval.size * aval.dtype.itemsize
 
 
 def _vars(equation: Equation) -> Iterator[Var]:

@@ -76,8 +76,7 @@ def bytes_of_outputs(program: Program) -> int:
 
 
 def _attribute(equation: Equation, name: str) -> Program:
-    program: Program = getattr(equation.primitive, name)
-    return program
+    return getattr(equation.primitive, name)
 
 
 def _storage(program: Program) -> _Storage:

@@ -187,8 +187,7 @@ def _neighbour_parts(recipe: Recipe, x: Var, y: Var) -> Var:
     found = recipe(Bitcast(x.aval.dtype), reflected(moved, is_negative))
     other = recipe(select, recipe(equal, *places), y, found)
     is_nan = recipe(bitwise_or, recipe(not_equal, x, x), recipe(not_equal, y, y))
-    result: Var = recipe(select, is_nan, recipe(add, x, y), other)
-    return result
+    return recipe(select, is_nan, recipe(add, x, y), other)
 
 
 nextafter = Constantlike(

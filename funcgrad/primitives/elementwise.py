@@ -220,8 +220,7 @@ class SumOfTerms(Primitive):
         return self._apply(lambda q, *xs: q.impl(*xs), args)
 
     def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
-        aval: ShapedArray = self._apply(lambda q, *xs: q.abstract_eval(*xs), avals)
-        return aval
+        return self._apply(lambda q, *xs: q.abstract_eval(*xs), avals)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         dots = []
@@ -651,8 +650,7 @@ class Select(families.Elementwise):
             raise DtypeError(
                 f"select: the condition must be bool, got {avals[0]}. Compare it: condition != 0."
             )
-        aval: ShapedArray = super().abstract_eval(*avals)
-        return aval
+        return super().abstract_eval(*avals)
 
     def _check_dtypes(self, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
         return super()._check_dtypes(avals[1:])

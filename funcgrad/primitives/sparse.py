@@ -98,8 +98,7 @@ class Pattern:
         """A value that follows from the pattern, computed once and kept with it."""
         if key not in self._memo:
             self._memo[key] = make()
-        found: T = self._memo[key]
-        return found
+        return self._memo[key]
 
     def __repr__(self) -> str:
         return f"{self.shape[0]}x{self.shape[1]} with {self.size} entries"
@@ -224,8 +223,7 @@ class Constants:
                 np.concatenate([data, zero])[layout[0]],
                 layout[1],
             )
-        found: tuple[Any, Any] | None = self._padded[is_transposed]
-        return found
+        return self._padded[is_transposed]
 
 
 def _columns(x: ShapedArray) -> Shape:

@@ -228,8 +228,7 @@ class TimedProgram:
 
     def calls(self) -> list[int]:
         """How often every step has run."""
-        found: list[int] = self.kept[: len(self.steps), timed_steps.CALLS].tolist()
-        return found
+        return self.kept[: len(self.steps), timed_steps.CALLS].tolist()
 
 
 # Lines.

@@ -282,8 +282,7 @@ class KeyArray(HoldsArray):
         return self._by("copy", order)
 
     def _by(self, name: str, *args: Any, **kwargs: Any) -> KeyArray:
-        found: KeyArray = self.answer(value_functions[name], (self, *args), kwargs)
-        return found
+        return self.answer(value_functions[name], (self, *args), kwargs)
 
     def astype(self, dtype: Any, **options: Any) -> KeyArray:
         if dtype is self.dtype:

@@ -166,8 +166,7 @@ class WeakBatchTrace(BatchTrace):
 def _trace_of(axis_name: Hashable, parent: Trace, what: str, size: int) -> BatchTrace:
     is_weak = not parent.is_staged and dialect().weak is not None
     if isinstance(axis_name, DividedAxis):
-        made: BatchTrace = axis_name.trace(parent, what, size, is_weak)
-        return made
+        return axis_name.trace(parent, what, size, is_weak)
     return (WeakBatchTrace if is_weak else BatchTrace)(parent, what, size, axis_name)
 
 

@@ -80,8 +80,7 @@ def _call(name: str, result: Type, formula: Callable[..., Any], args: Sequence[E
         module.n_calls[symbol] += 1
         return first.builder.call(symbol, result, "f", *args)
 
-    found: Emitted = first.builder.once_here((symbol, *map(str, args)), made)
-    return found
+    return first.builder.once_here((symbol, *map(str, args)), made)
 
 
 def decide_inlining(module: Module) -> None:

@@ -73,5 +73,4 @@ def load(code: bytes, symbol: str) -> int:
     engine = _engine()
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    address: int = engine.get_function_address(symbol)
-    return address
+    return engine.get_function_address(symbol)

@@ -191,8 +191,7 @@ class LaneIndex(NamedTuple):
         """The index of every lane."""
         builder, type = self.first.builder, vector_of(I64, count)
         steps = builder.call(f"llvm.stepvector.{type.suffix}", type, "i")
-        found: Emitted = self.first.splat(count) + steps
-        return found
+        return self.first.splat(count) + steps
 
 
 def _lanes_rule(args: Any) -> Signature:

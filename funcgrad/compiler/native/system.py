@@ -160,5 +160,4 @@ _OF_ARM = ("fpcr", "fpsr")
 def _flushing(builder: Builder, sig: Signature, values: list[Any]) -> Emitted:
     """The control word with which subnormal numbers are zero, and all else is the same."""
     bits = _FLUSHING_X86 if is_x86() else _FLUSHING_ARM if is_arm() else 0
-    found: Emitted = values[0] | bits
-    return found
+    return values[0] | bits

@@ -210,8 +210,7 @@ class Uniform(Strided):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        dtype: np.dtype[Any] = self.scalar.dtype
-        return dtype
+        return self.scalar.dtype
 
 
 Operand = View | Uniform

@@ -74,10 +74,7 @@ def build(program: Program) -> Graph:
 
 def simplified(program: Program) -> Program:
     """A program without calls, repetitions and dead code."""
-    found: Program = program.memo(
-        "simplified", lambda: dce(add_padded(cse(advance(inline(program)))))
-    )
-    return found
+    return program.memo("simplified", lambda: dce(add_padded(cse(advance(inline(program))))))
 
 
 class Lowering(Builder):

@@ -162,8 +162,7 @@ class DiskCache:
         stated, _, text = content.partition(b"\n")
         if stated != _digest_of_note(key, text):
             return None
-        found: dict[str, Any] = json.loads(text)
-        return found
+        return json.loads(text)
 
     def note(self, key: str, facts: dict[str, Any]) -> None:
         """Keep facts that take long to find, as `write` keeps an object file."""

@@ -197,8 +197,7 @@ def executor_code() -> NamedFunction:
 
 def machine_facts() -> dict[str, str]:
     """Dependencies of object code: the version of its generator, and the processor."""
-    facts: dict[str, str] = (_llvmlite_path() if _is_by_numba() else _native()).facts()
-    return facts
+    return (_llvmlite_path() if _is_by_numba() else _native()).facts()
 
 
 @cache

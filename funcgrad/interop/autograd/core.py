@@ -59,8 +59,7 @@ class _Rules(MutableMapping[Primitive, Callable[..., Any]]):
         rule = getattr(fun, self.mode) if isinstance(fun, Primitive) else None
         if rule is None:
             raise KeyError(fun)
-        found: Callable[..., Any] = rule
-        return found
+        return rule
 
     def __setitem__(self, fun: Primitive, rule: Callable[..., Any]) -> None:
         (defvjp_argnums if self.mode == "vjps" else defjvp_argnums)(fun, rule)

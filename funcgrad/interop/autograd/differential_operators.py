@@ -48,8 +48,7 @@ def _floating(x: Any, what: str) -> Any:
 
 def _kind_of(x: Any) -> str:
     """The kind of the dtype of an array or a float; empty for everything else."""
-    kind: str = "f" if type(x) is float else getattr(getattr(x, "dtype", None), "kind", "")
-    return kind
+    return "f" if type(x) is float else getattr(getattr(x, "dtype", None), "kind", "")
 
 
 def _ones(tree: Any) -> Any:

@@ -500,8 +500,7 @@ def defvjp(fun: Primitive, *vjpmakers: Function | None, argnums: Any = None) -> 
         maker = _rule(table, argnum, fun, "VJP")
         if maker is None:
             return lambda g: vspace(args[argnum]).zeros()
-        pull: Function = maker(ans, *args, **kwargs)
-        return pull
+        return maker(ans, *args, **kwargs)
 
     if _takes_rules(fun, "defvjp"):
         _give_vjps(fun, _each(of_one), vjpmakers)

@@ -161,8 +161,7 @@ class _Printer:
         self.indices: set[str] = set()
 
     def _use(self, text: str) -> str:
-        found: str = self.loop.printer.prelude.use(text)
-        return found
+        return self.loop.printer.prelude.use(text)
 
     def _held(self, t: Any) -> str:
         """The type of a register."""
@@ -249,8 +248,7 @@ class _Printer:
         if self._is_scalar(x):
             if number is not None:
                 return self._use(literal(number, t))
-            text: str = loop.printer.expression(x, t)
-            return text
+            return loop.printer.expression(x, t)
         if isinstance(loop.printer.type_of(x), Lanes):
             return f"({loop.index_of(x)}.first + {self._at(self._use('fg_iota_i64'), INT64, True)})"
         if isinstance(x, Variable):

@@ -156,8 +156,7 @@ class Array(np.ndarray, metaclass=_Kind):
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of its memory."""
-        address: int = self.ctypes.data
-        return address
+        return self.ctypes.data
 
     def copy_to_host_async(self) -> None:
         """Nothing: the array is on the host."""

@@ -95,8 +95,7 @@ def _is_number(x: Any) -> bool:
 
 
 def _dtype(x: Any) -> np.dtype[Any]:
-    found: np.dtype[Any] = canonical(np.result_type(x))
-    return found
+    return canonical(np.result_type(x))
 
 
 def _like(x: Any, values: Any) -> Any:

@@ -205,5 +205,4 @@ def _is_dim(x: Any) -> bool:
 
 
 def _dims_of(tree: Any) -> list[int | None]:
-    leaves: list[int | None] = tree_flatten(tree, is_leaf=lambda x: x is None)[0]
-    return leaves
+    return tree_flatten(tree, is_leaf=lambda x: x is None)[0]

@@ -59,8 +59,7 @@ _NONE = Source({})
 
 def asked_for(module: ModuleType) -> dict[str, Any]:
     """The names that a module has found already, with their values."""
-    found: dict[str, Any] = vars(ModuleType)["__dict__"].__get__(module)
-    return found
+    return vars(ModuleType)["__dict__"].__get__(module)
 
 
 def _found(path: str, name: str) -> Any:

@@ -284,8 +284,7 @@ def _with_params(primitive: extend.Primitive, params: dict[str, Any]) -> extend.
     fields: Any = primitive
     names = {shown: name for name, shown in _PARAMETERS.get(primitive.name, {}).items()}
     changed = {names.get(name, name): value for name, value in changed.items()}
-    replaced: extend.Primitive = dataclasses.replace(fields, **changed)
-    return replaced
+    return dataclasses.replace(fields, **changed)
 
 
 def _made_of(kind: type[extend.Primitive], params: dict[str, Any]) -> extend.Primitive:

@@ -50,8 +50,7 @@ class Zero:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the array that it stands for."""
-        shape: tuple[int, ...] = self.aval.shape
-        return shape
+        return self.aval.shape
 
     @property
     def dtype(self) -> Any:
@@ -417,8 +416,7 @@ def outside(x: Any) -> Any:
 
 def _type_of(value: Any) -> ShapedArray:
     """The type of a value, or of an argument without one."""
-    aval: ShapedArray = value.aval if extend.is_linear(value) else type_of(value)
-    return aval
+    return value.aval if extend.is_linear(value) else type_of(value)
 
 
 def _aval(aval: Any) -> ShapedArray:

@@ -137,8 +137,7 @@ def _direction(
         kept = numpy.where(is_on, new, hidden), numpy.where(is_on, new_cell, cell)
         return kept, numpy.where(is_on, new, 0)
 
-    found: tuple[tuple[Any, Any], Any] = lax.scan(step, state, (driven, within), reverse=reverse)
-    return found
+    return lax.scan(step, state, (driven, within), reverse=reverse)
 
 
 def lstm_ref(

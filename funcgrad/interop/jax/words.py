@@ -159,8 +159,7 @@ def _of_traced(transformation: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(transformation)
     def transform(fun: Callable[..., Any], *args: Any, **options: Any) -> Callable[..., Any]:
-        made: Callable[..., Any] = adopt(transformation(in_few_bits(fun), *args, **options))
-        return made
+        return adopt(transformation(in_few_bits(fun), *args, **options))
 
     return transform
 
@@ -387,8 +386,7 @@ result_type = _in_bits(numpy.result_type)
 
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """The dtype to which two promote."""
-    found: np.dtype[Any] = result_type(np.dtype(a), np.dtype(b))
-    return found
+    return result_type(np.dtype(a), np.dtype(b))
 
 
 def isscalar(element: Any) -> bool:

@@ -35,5 +35,4 @@ def _memory(f: object, subject: Subject) -> int:
     if lower is None:
         return 0
     analysis = lower(*subject.args, **subject.kwargs).compile().memory_analysis()
-    found: int = analysis.temp_size_in_bytes
-    return found
+    return analysis.temp_size_in_bytes

@@ -35,8 +35,7 @@ class AdjointSolution:
 
     def __call__(self, *inputs: Any) -> list[Any]:
         call = CustomCall(self.rules, tuple(aval_of(x) for x in inputs))
-        outs: list[Any] = call.bind(*inputs)
-        return outs
+        return call.bind(*inputs)
 
     def _vjp(self, inputs: Values, is_active: Sequence[bool]) -> Any:
         outs = self.solution.primal(*inputs)

@@ -93,8 +93,7 @@ class Equation:
         if program is None:
             program = stage_closed(function, avals, "solve_ivp")
             keep(self.programs, key, program, MOST_PROGRAMS)
-        outs: list[Any] = Jit(program).bind(*inputs)
-        return outs
+        return Jit(program).bind(*inputs)
 
     def at(self, consts: Values) -> System:
         """The equation as functions of time and value."""
@@ -257,8 +256,7 @@ class Solution:
 
     def __call__(self, *inputs: Any) -> list[Any]:
         call = CustomCall(self.rules, tuple(aval_of(x) for x in inputs))
-        outs: list[Any] = call.bind(*inputs)
-        return outs
+        return call.bind(*inputs)
 
     def primal(self, *inputs: Any) -> list[Any]:
         """Without derivatives nothing is recorded."""
@@ -432,8 +430,7 @@ class _Attached:
         return self._bind(inputs)[0]
 
     def _bind(self, inputs: Values) -> list[Any]:
-        outs: list[Any] = CustomCall(self.rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
-        return outs
+        return CustomCall(self.rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
 
     def _fun(self, states: Any, *rest: Any) -> list[Any]:
         return [states]

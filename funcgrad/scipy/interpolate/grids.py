@@ -363,5 +363,4 @@ def interpn(
         ... )
         array([2.5])
     """
-    found = RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)
-    return found
+    return RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)

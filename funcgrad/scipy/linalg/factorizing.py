@@ -370,8 +370,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
         t, z = state
         return _without_block(t, z, n - 2 - i)
 
-    found: tuple[Any, Any] = lax.fori_loop(0, n - 1, step, (t, z))
-    return found
+    return lax.fori_loop(0, n - 1, step, (t, z))
 
 
 def _without_block(t: Any, z: Any, k: Any) -> tuple[Any, Any]:

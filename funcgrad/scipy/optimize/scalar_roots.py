@@ -395,8 +395,7 @@ def root_scalar(
         low, high = bracket
         search = _Search(method, f, args, full_output=True, disp=False)
         full = {"xtol": XTOL, "rtol": RTOL, "maxiter": 100} | chosen
-        found: RootResults = search.between(_METHODS[method], low, high, **full)[1]
-        return found
+        return search.between(_METHODS[method], low, high, **full)[1]
     if method not in ("newton", "secant", "halley"):
         raise ArgumentError(
             f"root_scalar: the method must be one of {', '.join(map(repr, _METHODS))}, 'newton', "
@@ -406,8 +405,7 @@ def root_scalar(
         raise ArgumentError(f"root_scalar: {method!r} needs x0=, where to begin.")
     if "xtol" in chosen:
         chosen["tol"] = chosen.pop("xtol")
-    result: RootResults = newton(f, x0, args=args, full_output=True, disp=False, **chosen)[1]
-    return result
+    return newton(f, x0, args=args, full_output=True, disp=False, **chosen)[1]
 
 
 def fixed_point(

@@ -222,8 +222,7 @@ class InRows(SmallMatrices):
         return self.near(first) + 0
 
     def of_matrix(self, t: Variable, name: str) -> Memory:
-        found: Memory = getattr(self, name)
-        return found
+        return getattr(self, name)
 
     def is_any(self, flags: Expression) -> Expression:
         return flags
