@@ -32,7 +32,7 @@ from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.cells import Cell
 from funcgrad.higher_order.closures import Captured, run_lifted, tracers_in
-from funcgrad.higher_order.custom import CustomCall
+from funcgrad.higher_order.custom import bind_rules
 from funcgrad.higher_order.linear_call import Values, to_front
 from funcgrad.higher_order.rules import Pull, Rules
 from funcgrad.higher_order.staging import kept_weak
@@ -169,7 +169,7 @@ class Call(KeepsTracers):
         )
         inputs = [*self.captured, *self.leaves]
         self.leaves = []
-        outs = CustomCall(rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
+        outs = bind_rules(rules, inputs)
         assert self.result.tree is not None
         return tree_unflatten(self.result.tree, kept_weak(outs, self.result.avals or ()))
 

@@ -29,7 +29,6 @@ from funcgrad.higher_order.checkpoint import (
     read,
     rename,
     split_program,
-    transposed_checkpoint,
     without_jit,
 )
 from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
@@ -299,7 +298,7 @@ class _Planner:
         n_known = len(split.tangent.inputs) - n_tangents
         linear = (*(False,) * n_known, *(True,) * n_tangents)
         call = Checkpoint(split.tangent, everything_saveable, self.prevent_cse)
-        backward, _ = transposed_checkpoint(call, linear, (True,) * sum(split.is_active_out))
+        backward, _ = call.transposed(linear, (True,) * sum(split.is_active_out))
         return split.forward, backward
 
     def _split(self, choice: _Choice) -> SplitProgram:

@@ -18,19 +18,16 @@ from typing import Any
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import ShapedArray
 from funcgrad.core.facets import Facet
-from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mapped_length
+from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear
 from funcgrad.core.program import Atom, Equation, Program, Var, evaluate, makers
 from funcgrad.core.trace import EVAL, using_trace
-from funcgrad.higher_order.checked_programs import check_program
-from funcgrad.higher_order.jit import Jit, run_program, scatter
+from funcgrad.higher_order.jit import Jit, ProgramCall, run_program, scatter
 from funcgrad.higher_order.linearity import parted, together
 from funcgrad.higher_order.policies import Policy, everything_saveable, nothing_saveable
-from funcgrad.higher_order.series import taylor_of_call
 from funcgrad.lowering import Barrier as BarrierForm
-from funcgrad.lowering import Call, Form, Reindex, Reshape, form_of
-from funcgrad.observers.checks import Kinds
+from funcgrad.lowering import Form, Reindex, Reshape, form_of
 from funcgrad.observers.source import REMAT
-from funcgrad.passes.dce import dce, without_dead
+from funcgrad.passes.dce import dce
 from funcgrad.primitives.families import linear_jvp
 from funcgrad.transforms import programs
 
@@ -93,7 +90,7 @@ class Barrier(Primitive):
         return BarrierForm()
 
 
-class Checkpoint(Primitive):
+class Checkpoint(ProgramCall):
     """Run ``program``, of whose intermediate results only some are kept for the derivative.
 
     Attributes:
@@ -105,31 +102,15 @@ class Checkpoint(Primitive):
             function.
     """
 
-    program: Program
     policy: Policy = nothing_saveable
     prevent_cse: bool = True
     is_compiled: bool = False
-
-    multiple_results = True
-    is_composite = True
-    taylor = taylor_of_call
-    makes_no_nans = True
-
-    @property
-    def is_effectful(self) -> bool:  # type: ignore[override]
-        return self.program.is_effectful
 
     def impl(self, *args: Any) -> Any:
         if self.is_compiled:
             return run_program(self.program, args)
         with using_trace(EVAL):
             return evaluate(self.program, args)
-
-    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
-        return [a.strong() for a in self.program.out_avals]
-
-    def lower(self, *avals: ShapedArray) -> Form:
-        return Call(self.program)
 
     def params(self) -> dict[str, Any]:
         return {
@@ -139,21 +120,6 @@ class Checkpoint(Primitive):
             "program": self.program,
         }
 
-    def of(self, program: Program) -> Checkpoint:
-        """A checkpoint of what a transformation made of the program."""
-        return replace(self, program=program)
-
-    def pruned(self, used: Mask) -> tuple[Checkpoint, Mask, Mask]:
-        """Remove equations that used results do not need; also flags of the remaining arguments."""
-        program, needed = without_dead(self.program, used)
-        return self.of(program), needed, used
-
-    def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
-        derived = programs.jvp_program(self.program, tuple(t is not None for t in tangents))
-        results = self.of(derived.program).bind(*primals, *(t for t in tangents if t is not None))
-        n = len(self.program.outputs)
-        return results[:n], scatter(results[n:], derived.is_active_out)
-
     def linearize(
         self, primals: Sequence[Value], tangents: Sequence[Value | None]
     ) -> tuple[Any, Any]:
@@ -161,14 +127,6 @@ class Checkpoint(Primitive):
 
     def separate(self, args: Sequence[Value], is_linear: Sequence[bool]) -> list[Value]:
         return together(*self._apply(programs.separate_program, *parted(args, is_linear)))
-
-    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Any]]:
-        inner = check_program(self.program, kinds)
-        results = self.of(inner.program).bind(*args)
-        return results[: inner.n_outputs], inner.found(results)
-
-    def linear_parts(self, is_linear: Mask) -> list[tuple[Program, Mask]]:
-        return [(self.program, is_linear)]
 
     def _apply(
         self, by: HowToSplit, primals: Sequence[Value], tangents: Sequence[Value | None]
@@ -186,32 +144,14 @@ class Checkpoint(Primitive):
         dots = call.of(split.tangent).bind(*kept, *saved, *nonzero)
         return outs, scatter(dots, split.is_active_out)
 
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
-        mask = tuple(is_linear(a) for a in args)
-        program, is_active_in = transposed_checkpoint(self, mask, tuple(c is not None for c in ct))
-        known = [a for a in args if not is_linear(a)]
-        results = self.of(program).bind(*known, *(c for c in ct if c is not None))
-        return scatter(results, is_active_in)
-
-    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        size = mapped_length(args, dims)
-        derived = programs.batch_program(self.program, tuple(d is not None for d in dims), size)
-        outs = self.of(derived.program).bind(*args)
-        return outs, [0 if mapped else None for mapped in derived.is_mapped_out]
-
-
-def transposed_checkpoint(
-    call: Checkpoint, linear: Mask, is_active_ct: Mask
-) -> tuple[Program, Mask]:
-    """The program of the transpose of a checkpoint, and which linear inputs get cotangents."""
-    derived = programs.transpose_program(call.program, linear, is_active_ct)
-    n_known = len(linear) - sum(linear)
-    if not n_known:
-        return derived.program, derived.is_active_in
-    key = ("arranged", n_known, call.prevent_cse)
-    backward = _Backward(derived.program, n_known)
-    arranged = derived.program.memo(key, lambda: backward.arranged(call.prevent_cse))
-    return arranged, derived.is_active_in
+    def transposed(self, linear: Mask, is_active_ct: Mask) -> tuple[Program, Mask]:
+        program, is_active_in = super().transposed(linear, is_active_ct)
+        n_known = len(linear) - sum(linear)
+        if not n_known:
+            return program, is_active_in
+        key = ("arranged", n_known, self.prevent_cse)
+        backward = _Backward(program, n_known)
+        return program.memo(key, lambda: backward.arranged(self.prevent_cse)), is_active_in
 
 
 class _Backward:

@@ -52,6 +52,11 @@ from funcgrad.transforms.linearize import (
 from funcgrad.transforms.programs import separate_program, stage_closed
 
 
+def bind_rules(rules: Rules, inputs: Values) -> list[Any]:
+    """Results of a function that has rules, under the current trace."""
+    return CustomCall(rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
+
+
 @dataclass(frozen=True, eq=False)
 class CustomCall(Primitive):
     """Apply a function that has rules."""
@@ -314,8 +319,7 @@ class CustomCall(Primitive):
             _ = self.program  # The types of the function's results, to which the rule must keep.
         size = mapped_length(args, dims)
         mapped = MappedRules(self.rules, list(dims), size)
-        call = CustomCall(mapped.rules(), tuple(aval_of(x) for x in args))
-        outs = call.bind(*args)
+        outs = bind_rules(mapped.rules(), args)
         return outs, [0] * len(outs)
 
 
@@ -367,8 +371,7 @@ class _Mappable:
         self.n_inputs = self.n_closed + len(self.is_active)
 
     def call(self, rules: Rules, primals: Values, others: Values) -> list[Any]:
-        inputs = [*primals, *others]
-        return CustomCall(rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
+        return bind_rules(rules, [*primals, *others])
 
     def _rules(self, what: str, fun: Callable[..., list[Any]], vmap: Any) -> Rules:
         single = self.single

@@ -193,20 +193,14 @@ def run_program(
         return executable_of(program, threads, memory)(*args)
 
 
-class Jit(Primitive):
-    """Run ``program``, compiled.
+class ProgramCall(Primitive):
+    """Run ``program``: what compiled calls and checkpoints have in common.
 
     Attributes:
         program: The program.
-        threads: How many threads large kernels may use; ``None`` for no limit. What is derived
-            from the call keeps to it.
-        memory: Bytes that a call may need besides its arguments; ``None`` for no limit. Programs
-            that are derived from the call keep to it, each by itself.
     """
 
     program: Program
-    threads: int | None = None
-    memory: int | None = None
 
     multiple_results = True
     is_composite = True
@@ -217,24 +211,20 @@ class Jit(Primitive):
     def is_effectful(self) -> bool:  # type: ignore[override]
         return self.program.is_effectful
 
-    @property
-    def thread_limit(self) -> int | None:
-        return self.threads
-
-    def impl(self, *args: Any) -> Any:
-        return run_program(self.program, args, self.threads, self.memory)
+    def of(self, program: Program) -> ProgramCall:
+        """A call of a program that is made from this one's."""
+        return replace(self, program=program)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return [a.strong() for a in self.program.out_avals]
 
-    def pruned(self, used: Mask) -> tuple[Jit, Mask, Mask]:
+    def lower(self, *avals: ShapedArray) -> Form:
+        return Call(self.program)
+
+    def pruned(self, used: Mask) -> tuple[ProgramCall, Mask, Mask]:
         """A call for some of the results, and which of the arguments it takes."""
         program, needed = without_dead(self.program, used)
         return self.of(program), needed, used
-
-    def of(self, program: Program) -> Jit:
-        """A call of a program that is made from this one's."""
-        return replace(self, program=program)
 
     def jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[Any, Any]:
         is_active = tuple(t is not None for t in tangents)
@@ -242,6 +232,54 @@ class Jit(Primitive):
         results = self.of(derived.program).bind(*primals, *(t for t in tangents if t is not None))
         n = len(self.program.outputs)
         return results[:n], scatter(results[n:], derived.is_active_out)
+
+    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Any]]:
+        inner = check_program(self.program, kinds)
+        results = self.of(inner.program).bind(*args)
+        return results[: inner.n_outputs], inner.found(results)
+
+    def linear_parts(self, is_linear: Mask) -> list[tuple[Program, Mask]]:
+        return [(self.program, is_linear)]
+
+    def transposed(self, linear: Mask, is_active_ct: Mask) -> tuple[Program, Mask]:
+        """The program of the transpose, and which linear inputs get cotangents."""
+        derived = programs.transpose_program(self.program, linear, is_active_ct)
+        return derived.program, derived.is_active_in
+
+    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
+        mask = tuple(is_linear(a) for a in args)
+        program, is_active_in = self.transposed(mask, tuple(c is not None for c in ct))
+        known = [a for a in args if not is_linear(a)]
+        results = self.of(program).bind(*known, *(c for c in ct if c is not None))
+        return scatter(results, is_active_in)
+
+    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
+        size = mapped_length(args, dims)
+        derived = programs.batch_program(self.program, tuple(d is not None for d in dims), size)
+        outs = self.of(derived.program).bind(*args)
+        return outs, [0 if mapped else None for mapped in derived.is_mapped_out]
+
+
+class Jit(ProgramCall):
+    """Run ``program``, compiled.
+
+    Attributes:
+        program: The program.
+        threads: How many threads large kernels may use; ``None`` for no limit. What is derived
+            from the call keeps to it.
+        memory: Bytes that a call may need besides its arguments; ``None`` for no limit. Programs
+            that are derived from the call keep to it, each by itself.
+    """
+
+    threads: int | None = None
+    memory: int | None = None
+
+    @property
+    def thread_limit(self) -> int | None:
+        return self.threads
+
+    def impl(self, *args: Any) -> Any:
+        return run_program(self.program, args, self.threads, self.memory)
 
     def linearize(
         self, primals: Sequence[Value], tangents: Sequence[Value | None]
@@ -267,33 +305,6 @@ class Jit(Primitive):
         nonzero = [t for t in tangents if t is not None]
         out_dots = self.of(split.tangent).bind(*residuals, *nonzero)
         return outs, scatter(out_dots, split.is_active_out)
-
-    def checked(self, args: Sequence[Value], kinds: Kinds) -> tuple[Any, Sequence[Any]]:
-        inner = check_program(self.program, kinds)
-        results = self.of(inner.program).bind(*args)
-        return results[: inner.n_outputs], inner.found(results)
-
-    def linear_parts(self, is_linear: Mask) -> list[tuple[Program, Mask]]:
-        return [(self.program, is_linear)]
-
-    def transpose(self, ct: Any, *args: Any) -> Sequence[Any]:
-        mask = tuple(is_linear(a) for a in args)
-        is_active_ct = tuple(c is not None for c in ct)
-        derived = programs.transpose_program(self.program, mask, is_active_ct)
-        known = [a for a in args if not is_linear(a)]
-        results = self.of(derived.program).bind(*known, *(c for c in ct if c is not None))
-        cts = iter(scatter(results, derived.is_active_in))
-        return list(cts)
-
-    def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
-        is_mapped = tuple(d is not None for d in dims)
-        size = mapped_length(args, dims)
-        derived = programs.batch_program(self.program, is_mapped, size)
-        outs = self.of(derived.program).bind(*args)
-        return outs, [0 if mapped else None for mapped in derived.is_mapped_out]
-
-    def lower(self, *avals: ShapedArray) -> Form:
-        return Call(self.program)
 
     def params(self) -> dict[str, Any]:
         limits = {"threads": self.threads, "memory": self.memory}

@@ -19,7 +19,7 @@ from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.trace import EVAL, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, MissingRuleError, ShapeError, TreeError
 from funcgrad.higher_order.closures import Captured, run_lifted, tracers_in
-from funcgrad.higher_order.custom import CustomCall
+from funcgrad.higher_order.custom import bind_rules
 from funcgrad.higher_order.linear_call import LinearCall, Values, push_linearized, zeros
 from funcgrad.higher_order.rules import Rules
 from funcgrad.higher_order.staging import check_leaf, leaves_with_paths, place
@@ -244,10 +244,7 @@ class _Root:
         self.rules = Rules(unknown.what, fun=self._fun, jvp=self._jvp, jvp_title=title)
 
     def run(self) -> Any:
-        return self.unknown.result(self._bind([*self.captured, *self.unknown.leaves]))
-
-    def _bind(self, inputs: Values) -> list[Any]:
-        return CustomCall(self.rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
+        return self.unknown.result(bind_rules(self.rules, [*self.captured, *self.unknown.leaves]))
 
     def _lift(self, values: Values, function: Callable[[], list[Any]]) -> list[Any]:
         return run_lifted(self.captured, values, function)
@@ -263,7 +260,7 @@ class _Root:
         unknown = self.unknown
         n = len(self.captured)
         values = inputs[:n]
-        outs = self._bind(inputs)
+        outs = bind_rules(self.rules, inputs)
         k = len(unknown.avals)
         root = outs[:k]
         no_tangents: list[Any] = [None] * len(outs)

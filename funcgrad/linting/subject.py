@@ -417,6 +417,11 @@ def _is_active(x: Any) -> bool:
     return not isinstance(x, OPTIONS) and aval_of(x).dtype.kind in "fc"
 
 
+def is_finite(x: Any) -> bool:
+    """Whether a value holds neither NaN nor infinity."""
+    return aval_of(x).dtype.kind not in "fc" or bool(np.isfinite(x).all())
+
+
 def _are_finite(values: Values) -> bool:
     return all(np.isfinite(x).all() for x in values)
 

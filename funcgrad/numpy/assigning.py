@@ -34,8 +34,8 @@ from funcgrad.numpy.writable import (
     put_result,
     unwrapped_in,
 )
-from funcgrad.numpy.writable import where as place
 from funcgrad.observers.promotion import PROMOTIONS
+from funcgrad.observers.source import place
 from funcgrad.primitives.elementwise import power_of, select
 from funcgrad.primitives.objects import unwrapped
 from funcgrad.primitives.shape import broadcast_to

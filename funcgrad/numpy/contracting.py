@@ -17,7 +17,7 @@ import numpy as np
 
 from funcgrad.base.placement import check_placement
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
-from funcgrad.dtypes import BOOL, INT64, is_complex
+from funcgrad.dtypes import BOOL, INT64
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.diagonals import diagonal
 from funcgrad.numpy.promotion import (
@@ -33,6 +33,7 @@ from funcgrad.numpy.shaping import moveaxis
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.contraction import Contract
+from funcgrad.primitives.matrices import conjugated
 from funcgrad.primitives.shape import ReduceSum, shape_of
 
 __all__ = [
@@ -54,10 +55,6 @@ def _operands(function: str, *args: Any, dtype: Any = None) -> list[Any]:
         return values
     wanted = checked_dtype(dtype, function)
     return [p.convert(v, wanted) for v in values]
-
-
-def _conj(x: Any) -> Any:
-    return p.conj.bind(x) if is_complex(aval_of(x).dtype) else x
 
 
 def _multiply_sum(x_labels: str, y_labels: str, out: str, x: Any, y: Any) -> Any:
@@ -280,7 +277,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     x, y = _operands("vdot", a, b, dtype=preferred_element_type)
     x, y = (s.reshape(v, (aval_of(v).size,)) for v in (x, y))
     _check_meeting("vdot", x, y, 0, 0)
-    return _multiply_sum("a", "a", "", _conj(x), y)
+    return _multiply_sum("a", "a", "", conjugated(x), y)
 
 
 def vecdot(
@@ -302,7 +299,7 @@ def vecdot(
     refuse_out(out, "vecdot")
     x, y = _operands("vecdot", x1, x2, dtype=preferred_element_type)
     x, y = (_axis_last(v, axis, "vecdot") for v in (x, y))
-    return _stacked_product("vecdot", _conj(x), y, "j,j->")
+    return _stacked_product("vecdot", conjugated(x), y, "j,j->")
 
 
 def _axis_last(x: Any, axis: int, function: str) -> Any:
@@ -336,7 +333,7 @@ def vecmat(x1: Any, x2: Any, /, out: None = None) -> Any:
     """
     refuse_out(out, "vecmat")
     x, y = _operands("vecmat", x1, x2)
-    return _stacked_product("vecmat", _conj(x), y, "i,ij->j")
+    return _stacked_product("vecmat", conjugated(x), y, "i,ij->j")
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:

@@ -18,7 +18,6 @@ import numpy as np
 from funcgrad import scalar_tape
 from funcgrad.base.dialect import NARROWER, NUMPY, dialect
 from funcgrad.base.imports import load
-from funcgrad.core.observers import describe_location
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.trace import Tracer, current_trace, function_trace
 from funcgrad.errors import ArgumentError, ConcretizationTypeError, DtypeError, MissingRuleError
@@ -30,7 +29,7 @@ from funcgrad.numpy.reducing import refuse_out, summand
 from funcgrad.numpy.selected import install_selections, selected
 from funcgrad.numpy.writable import WritableArray, copied, made
 from funcgrad.observers.promotion import PROMOTIONS
-from funcgrad.observers.source import current_location
+from funcgrad.observers.source import place
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.cumulative import Cumlogsumexp, Cummax, Cummin
 from funcgrad.primitives.families import Elementwise
@@ -214,7 +213,7 @@ def _iterate(self: Tracer) -> Iterator[Any]:
     if not self.ndim:
         raise ArgumentError(
             f"iteration over a traced {self.aval} inside {self.owner.what}, which has no axes."
-            f"{_where()}"
+            f"{place()}"
         )
     return (getitem(self, i) for i in range(self.shape[0]))
 
@@ -242,14 +241,10 @@ def _sparse() -> Any:
     return load("funcgrad.numpy.sparse_products")
 
 
-def _where() -> str:
-    return "".join(f"\n{line}" for line in describe_location(current_location(), "at"))
-
-
 def _setitem(self: Tracer, index: Any, value: Any) -> NoReturn:
     raise ArgumentError(
         f"`x[index] = value` would change a traced {self.aval} inside {self.owner.what}, and "
-        f"traced arrays are immutable.{_where()}\n"
+        f"traced arrays are immutable.{place()}\n"
         "Write x = x.at[index].set(value), and x = x.at[index].add(value) for `x[index] += value`. "
         "Arrays that funcgrad.numpy makes here can be assigned to, as the copy x = x.copy()."
     )
@@ -322,7 +317,7 @@ def _find_ufunc(ufunc: np.ufunc) -> Function:
 
 def _missing(what: str) -> MissingRuleError:
     return MissingRuleError(
-        f"{what} has no rule for traced arrays.{_where()}\n"
+        f"{what} has no rule for traced arrays.{place()}\n"
         "Write it with the functions of funcgrad.numpy, funcgrad.scipy or funcgrad.lax, or, if its "
         "values need no derivative here, call it outside of the transformed function."
     )
@@ -331,7 +326,7 @@ def _missing(what: str) -> MissingRuleError:
 def _immutable(name: str) -> ArgumentError:
     return ArgumentError(
         f"{name}(..., out=y) would write into an array, but traced values cannot be written into "
-        f"an ndarray, and traced arrays are immutable.{_where()}\n"
+        f"an ndarray, and traced arrays are immutable.{place()}\n"
         f"Leave `out` away and bind the result: y = np.{name}(...); for `y += x` write y = y + x."
     )
 
@@ -555,7 +550,7 @@ def _imag(self: Tracer) -> Any:
 def _in_place(name: str, rewrite: str) -> Function:
     def refuse(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
         raise ArgumentError(
-            f"x.{name}(...) changes an array in place, and traced arrays are immutable.{_where()}\n"
+            f"x.{name}(...) changes an array in place, and traced arrays are immutable.{place()}\n"
             f"Write {rewrite}."
         )
 

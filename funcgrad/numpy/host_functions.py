@@ -11,10 +11,9 @@ from typing import Any
 
 from funcgrad.base.imports import load
 from funcgrad.base.pytree import tree_leaves
-from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ConcretizationTypeError
-from funcgrad.observers.source import current_location
+from funcgrad.observers.source import place
 from funcgrad.primitives.objects import is_traced
 
 __all__ = ["host_function", "host_functions"]
@@ -67,10 +66,9 @@ def _library(path: str) -> str:
 
 
 def _refuse(path: str, value: Tracer) -> None:
-    where = "".join(f"\n{line}" for line in describe_location(current_location(), "at"))
     raise ConcretizationTypeError(
         f"{path} is {_library(path)}'s own function and needs known values, but got a traced "
-        f"{value.aval} inside {value.owner.what}.{where}\n"
+        f"{value.aval} inside {value.owner.what}.{place()}\n"
         "Call it before, outside of the transformed function; or, where its result needs no "
         "derivative, by funcgrad.pure_callback."
     )

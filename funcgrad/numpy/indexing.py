@@ -20,7 +20,6 @@ from funcgrad.base.index_rule import INDEX_RULE
 from funcgrad.base.placement import check_placement
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
-from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import Tracer
 from funcgrad.dtypes import INT64, is_complex
 from funcgrad.errors import (
@@ -34,7 +33,7 @@ from funcgrad.lax.loops import while_loop
 from funcgrad.numpy import elementwise
 from funcgrad.numpy.boxes import Box, known_box, known_key
 from funcgrad.numpy.promotion import as_value, result_dtype, stack_nested, strong, to_dtype
-from funcgrad.observers.source import current_location
+from funcgrad.observers.source import place
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import shape as s
 from funcgrad.primitives.indexing import (
@@ -111,10 +110,6 @@ class _Plan:
         return axis not in self.numbers and self.slices[axis] == range(self.shape[axis])
 
 
-def _location() -> str:
-    return "".join(f"\n{line}" for line in describe_location(current_location(), "at"))
-
-
 def _entries(index: Any, ndim: int) -> list[Any]:
     """The index as one entry per axis (masks: per group of axes), the ellipsis spelled out.
 
@@ -123,7 +118,7 @@ def _entries(index: Any, ndim: int) -> list[Any]:
     if type(index) is list and dialect() is not NUMPY:
         raise IndexTypeError(
             "JAX takes no list as an index: write x[np.array(places)] or x[tuple(indices)]."
-            f"{_location()}"
+            f"{place()}"
         )
     entries = list(index) if isinstance(index, tuple) else [index]
     entries = [_entry(e) for e in entries]
@@ -158,7 +153,7 @@ def _entry(e: Any) -> Any:
     if array.dtype.kind != "b":
         raise IndexTypeError(
             "only integers, slices (`:`), ellipsis (`...`), None and arrays of integers or "
-            f"bools are valid indices, got {_describe(e)}.{_location()}"
+            f"bools are valid indices, got {_describe(e)}.{place()}"
         )
     return array
 
@@ -176,7 +171,7 @@ def _traced_entry(e: Tracer) -> Any:
     if aval.dtype.kind == "b":
         raise NonConcreteBooleanIndexError(mask_message(e))
     raise IndexTypeError(
-        f"a traced index must be of integers, but is {aval} inside {e.owner.what}.{_location()}\n"
+        f"a traced index must be of integers, but is {aval} inside {e.owner.what}.{place()}\n"
         "Convert it with .astype(int)."
     )
 
@@ -185,7 +180,7 @@ def mask_message(mask: Tracer) -> str:
     """Say that how many elements a traced mask selects is not known."""
     return (
         f"a traced mask, {mask.aval} inside {mask.owner.what}, was used as an index: the shape of "
-        f"the result would depend on its values.{_location()}\n"
+        f"the result would depend on its values.{place()}\n"
         "Use np.where(mask, x, other), which keeps the shape; for sums np.sum(x, where=mask); "
         "for updates x = np.where(mask, value, x)."
     )
@@ -275,7 +270,7 @@ def _bounds(e: slice, n: int) -> tuple[int, int, int]:
             raise
         raise IndexTypeError(
             f"a slice has a traced bound, {parts[0].aval} inside {parts[0].owner.what}: its length "
-            f"would depend on a value.{_location()}\n"
+            f"would depend on a value.{place()}\n"
             "Use lax.dynamic_slice(x, starts, sizes), whose sizes are known."
         ) from None
 
@@ -302,7 +297,7 @@ def _add_mask(plan: _Plan, mask: Any) -> None:
     if mask.shape != shape:
         raise IndexError(
             f"a boolean index of shape {mask.shape} does not match the axes {shape} of the array "
-            f"that it stands for.{_location()}"
+            f"that it stands for.{place()}"
         )
     for i, places in enumerate(np.nonzero(mask)):
         plan.slices.append(range(shape[i]))
@@ -518,7 +513,7 @@ def assigned_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
     if aval_of(value).dtype.kind == "c" and dtype.kind != "c":
         raise DtypeError(
             f"{_ASSIGNMENT}: {aval_of(value).strong()} would lose its imaginary part in an array "
-            f"of {dtype}.{_location()}\nAssign value.real, or make the array complex."
+            f"of {dtype}.{place()}\nAssign value.real, or make the array complex."
         )
     return to_dtype(value, dtype)
 
@@ -538,7 +533,7 @@ def _where_masked(x: Any, mask: Tracer, value: Any) -> Any:
     if mask.shape != shape[:ndim]:
         raise IndexError(
             f"a boolean index of shape {mask.shape} does not match the axes {shape[:ndim]} of the "
-            f"array that it stands for.{_location()}"
+            f"array that it stands for.{place()}"
         )
     if (
         not _broadcasts(own[-len(rest) :] if rest else (), rest)
@@ -576,7 +571,7 @@ def _spread(value: Any, aval: ShapedArray, shape: Shape, what: str) -> Any:
     if own != shape and not _broadcasts(own, shape):
         raise ShapeError(
             f"{what}: the indexed part of {aval} has shape {shape}, to which a value of shape "
-            f"{own} does not broadcast.{_location()}"
+            f"{own} does not broadcast.{place()}"
         )
     return s.broadcast_to(value, shape)
 
@@ -584,7 +579,7 @@ def _spread(value: Any, aval: ShapedArray, shape: Shape, what: str) -> Any:
 def _refused_dtype(value: Any, aval: ShapedArray, kind: str, promoted: Any) -> DtypeError:
     return DtypeError(
         f"x.at[index].{kind}: {aval_of(value)} does not fit into {aval} without loss."
-        f"{_location()}\n"
+        f"{place()}\n"
         f"Convert the array first, x.astype(np.{promoted}), or the value, "
         f"value.astype(np.{aval.dtype})."
     )

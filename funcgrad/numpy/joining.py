@@ -129,7 +129,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         inner = [min(max(i + n if i < 0 else i, 0), n) for i in places]
         bounds = [0, *inner, n]
     pairs = pairwise(bounds)
-    return [shaping.cut(ary, index, a, max(a, b)) for a, b in pairs]
+    return [s.cut(ary, index, a, max(a, b)) for a, b in pairs]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -175,7 +175,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     x = as_value(x, "unstack")
     front = s.moveaxis_to_front(x, normalize_axis(axis, len(shape_of(x)), "unstack"))
     n, *rest = shape_of(front)
-    return tuple(s.reshape(shaping.cut(front, 0, i, i + 1), tuple(rest)) for i in range(n))
+    return tuple(s.reshape(s.cut(front, 0, i, i + 1), tuple(rest)) for i in range(n))
 
 
 def meshgrid(

@@ -22,7 +22,7 @@ from funcgrad.numpy import contracting, diagonals, reducing
 from funcgrad.numpy.contracting import matmul, tensordot, vecdot
 from funcgrad.numpy.indexing import getitem
 from funcgrad.numpy.promotion import as_value, normalize_axes, normalize_axis, promote, strong
-from funcgrad.numpy.reducing import safe_sqrt
+from funcgrad.numpy.reducing import kept, safe_sqrt
 from funcgrad.numpy.shaping import matrix_transpose, ravel
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives import linalg as primitives
@@ -503,12 +503,6 @@ def _square_size(x: Any) -> Any:
     return p.integer_power(x, 2)
 
 
-def _kept(out: Any, shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> Any:
-    if not keepdims:
-        return out
-    return s.reshape(out, tuple(1 if i in axes else n for i, n in enumerate(shape)))
-
-
 def _largest(sizes: Any, axes: tuple[int, ...]) -> Any:
     """The largest size, 0 of none."""
     shape = shape_of(sizes)
@@ -576,17 +570,17 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if axis is None:
         axes = tuple(range(len(shape)))
         if ord is None:
-            return _kept(_vector_norm(x, axes, None), shape, axes, keepdims)
+            return kept(_vector_norm(x, axes, None), shape, axes, keepdims)
     else:
         given = axis if isinstance(axis, tuple | list) else (axis,)
         axes = tuple(normalize_axis(i, len(shape), "norm") for i in given)
     if len(axes) == 1:
-        return _kept(_vector_norm(x, axes, ord), shape, axes, keepdims)
+        return kept(_vector_norm(x, axes, ord), shape, axes, keepdims)
     if len(axes) != 2:
         raise ValueError("Improper number of dimensions to norm.")
     if axes[0] == axes[1]:
         raise ValueError("Duplicate axes given.")
-    return _kept(_matrix_norm(x, (axes[0], axes[1]), ord), shape, axes, keepdims)
+    return kept(_matrix_norm(x, (axes[0], axes[1]), ord), shape, axes, keepdims)
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
@@ -599,7 +593,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     (x,) = floating(x, function="vector_norm")
     shape = shape_of(x)
     axes = normalize_axes(axis, len(shape), "vector_norm")
-    return _kept(_vector_norm(x, axes, ord), shape, axes, keepdims)
+    return kept(_vector_norm(x, axes, ord), shape, axes, keepdims)
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:

@@ -117,9 +117,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         n = shape_of(a)[index]
         k = distance % n if n else 0
         if k:
-            a = concatenate(
-                [shaping.cut(a, index, n - k, n), shaping.cut(a, index, 0, n - k)], index
-            )
+            a = concatenate([s.cut(a, index, n - k, n), s.cut(a, index, 0, n - k)], index)
     return a
 
 
@@ -133,7 +131,7 @@ def _rolled(a: Any, shift: Tracer, axes: np.ndarray) -> Any:
         index = normalize_axis(axis, len(shape_of(a)), "roll")
         n = shape_of(a)[index]
         if n:
-            distance = s.reshape(shaping.cut(distances, 0, i, i + 1), ())
+            distance = s.reshape(s.cut(distances, 0, i, i + 1), ())
             places = p.remainder.bind(p.sub.bind(np.arange(n), distance), np.int64(n))
             a = s.moveaxis_from_front(Gather((index,)).bind(a, places), index)
     return a

@@ -95,7 +95,7 @@ def _start(initial: Any, dtype: np.dtype[Any], function: str) -> Any:
     return to_dtype(start.item() if isinstance(start, np.ndarray | np.generic) else start, dtype)
 
 
-def _kept(out: Any, shape: tuple[int, ...], axes: Sequence[int], keepdims: Any) -> Any:
+def kept(out: Any, shape: tuple[int, ...], axes: Sequence[int], keepdims: Any) -> Any:
     """The result of a fold, with axes of length 1 in place of the folded ones if asked for."""
     if not keepdims:
         return out
@@ -112,7 +112,7 @@ def folded_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
 def fold(primitive: Callable[..., Primitive], x: Any, axis: Any, keepdims: Any, name: str) -> Any:
     shape = shape_of(x)
     axes = folded_axes(axis, len(shape), name)
-    return _kept(folding(primitive, axes).bind(x) if axes else x, shape, axes, keepdims)
+    return kept(folding(primitive, axes).bind(x) if axes else x, shape, axes, keepdims)
 
 
 @lru_cache(4096)
@@ -246,7 +246,7 @@ def _extreme(
         shape, axes = shape_of(x), folded_axes(axis, len(shape_of(x)), name)
         if not aval_of(x).size:
             found = s.broadcast_to(start, s.drop_axes(shape, axes))
-            return _kept(found, shape, axes, keepdims)
+            return kept(found, shape, axes, keepdims)
         return pairwise.bind(fold(primitive, x, axis, keepdims, name), start)
 
     call = f"{SMALL}, axis=0) -> {shown}"
@@ -317,7 +317,7 @@ def _place_of(
             found = primitive(0).bind(ravel(x))
             return s.reshape(found, (1,) * len(shape)) if keepdims else found
         index = normalize_axis(axis, len(shape), name)
-        return _kept(primitive(index).bind(x), shape, (index,), keepdims)
+        return kept(primitive(index).bind(x), shape, (index,), keepdims)
 
     call = f"{SMALL}, axis=0) -> {shown}"
     return named(

@@ -299,13 +299,6 @@ def atleast_3d(*arrays: Any) -> Any:
     )
 
 
-def cut(a: Any, axis: int, start: int, stop: int) -> Any:
-    shape = shape_of(a)
-    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
-    limits = tuple(stop if i == axis else n for i, n in enumerate(shape))
-    return s.Slice(starts, limits, (1,) * len(shape)).bind(a)
-
-
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 

@@ -27,7 +27,6 @@ import numpy as np
 
 from funcgrad.base.dialect import NUMPY, dialect
 from funcgrad.core.avals import Shape, ShapedArray, aval_of
-from funcgrad.core.observers import describe_location
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 from funcgrad.numpy import views
@@ -35,7 +34,7 @@ from funcgrad.numpy.boxes import known_box, known_key
 from funcgrad.numpy.indexing import IndexUpdateHelper, IndexUpdateRef, assigned, indexed
 from funcgrad.numpy.promotion import as_value, check_casting, strong
 from funcgrad.numpy.selected import Selection, selected
-from funcgrad.observers.source import current_location
+from funcgrad.observers.source import place
 from funcgrad.primitives.elementwise import convert, select
 from funcgrad.primitives.objects import StandsForArray, array_for_numpy, unwrapped
 from funcgrad.primitives.shape import broadcast_to, shape_of
@@ -187,7 +186,7 @@ class WritableArray(StandsForArray):
     @shape.setter
     def shape(self, shape: Any) -> NoReturn:
         raise ArgumentError(
-            f"`x.shape = {shape}` changes the shape of an array in place.{where()}\n"
+            f"`x.shape = {shape}` changes the shape of an array in place.{place()}\n"
             "Write x = x.reshape(shape)."
         )
 
@@ -297,14 +296,14 @@ class WritableArray(StandsForArray):
             made_in = owner.what
             raise ArgumentError(
                 f"`{what}` would change {self.aval} inside {trace.what}, but the array was made "
-                f"outside of it, inside {made_in}: the change would leak.{where()}\n"
+                f"outside of it, inside {made_in}: the change would leak.{place()}\n"
                 "Assign to a copy, y = x.copy(), and return what the outside needs."
             )
         if self._refusal is not None and not (allows_given and self.is_given):
             is_traced = isinstance(self._content, Tracer)
             raise ArgumentError(
                 f"`{what}` would change {'a traced ' * is_traced}{self.aval} inside {trace.what}, "
-                f"but {self._refusal.format(what=trace.what)}.{where()}\n"
+                f"but {self._refusal.format(what=trace.what)}.{place()}\n"
                 + (_advice(rewrite) if self.is_given else "Assign to a copy: y = x.copy().")
             )
 
@@ -321,13 +320,13 @@ class WritableArray(StandsForArray):
         if not np.can_cast(found.dtype, dtype, "same_kind"):
             raise DtypeError(
                 f"`{what}` gives {found.strong()}, which does not fit into {self.aval} by the rule "
-                f"'same_kind'.{where()}\nWrite x = x + value, or convert the value."
+                f"'same_kind'.{place()}\nWrite x = x + value, or convert the value."
             )
         shape = np.broadcast_shapes(found.shape, self.shape) if found.shape else self.shape
         if shape != self.shape:
             raise ShapeError(
                 f"`{what}` gives {found.strong()}, which does not broadcast to {self.aval}."
-                f"{where()}"
+                f"{place()}"
             )
         self.replace(broadcast_to(convert(value, dtype), shape))
         return self
@@ -405,7 +404,7 @@ class WritableArray(StandsForArray):
 
     def resize(self, *shape: Any, **options: Any) -> NoReturn:
         raise ArgumentError(
-            f"x.resize(...) changes the shape of an array in place.{where()}\n"
+            f"x.resize(...) changes the shape of an array in place.{place()}\n"
             "Write x = np.resize(x, shape)."
         )
 
@@ -515,10 +514,6 @@ def _advice(rewrite: str) -> str:
     return f"Assign to a copy, x = x.copy(), or write {rewrite or _OF_ARGUMENTS}."
 
 
-def where() -> str:
-    return "".join(f"\n{line}" for line in describe_location(current_location(), "at"))
-
-
 def copied(x: Any, order: str = "C") -> Any:
     """A copy of a traced array."""
     if not shape_of(x) or current_trace() is EVAL:
@@ -624,12 +619,12 @@ def put_result(name: str, target: Any, result: Any, mask: Any) -> Any:
         return target.change(name, result)
     if not isinstance(target, np.ndarray):
         raise ArgumentError(
-            f"{name} would write into an immutable array.{where()}\n"
+            f"{name} would write into an immutable array.{place()}\n"
             "Leave `out` away and bind the result, or write into a copy: y = y.copy()."
         )
     if isinstance(result, Tracer) or isinstance(mask, Tracer):
         raise ArgumentError(
-            f"{name} would write traced values into an ndarray.{where()}\n"
+            f"{name} would write traced values into an ndarray.{place()}\n"
             "Make the array by funcgrad.numpy, as in y = funcgrad.numpy.array(y)."
         )
     np.copyto(target, result, where=mask)

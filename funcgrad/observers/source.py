@@ -22,7 +22,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
 from funcgrad.base.tables import keep
-from funcgrad.core.observers import is_observers
+from funcgrad.core.observers import describe_location, is_observers
 from funcgrad.core.program import evaluate
 from funcgrad.transforms.linearize import LinearMap, pull_entry
 
@@ -258,6 +258,11 @@ def current_location() -> SourceLocation | None:
     A function that `stands_for` an earlier line counts as that line.
     """
     return location_at(sys._getframe(1), _scope.get())
+
+
+def place() -> str:
+    """The user's line that is executing now, as a further line of a message, if it is known."""
+    return "".join(f"\n{line}" for line in describe_location(current_location(), "at"))
 
 
 def equation_location() -> SourceLocation | None:

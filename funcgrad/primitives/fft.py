@@ -117,7 +117,7 @@ def _chirped_form(x: ShapedArray, axis: int, inverse: bool) -> Form:
     spectrum = np.fft.fft(kernel)
     recipe, zero = Recipe(x), (0,) * ndim
     own, other, last = (
-        _along(weights.astype(x.dtype), axis, ndim)
+        along(weights.astype(x.dtype), axis, ndim)
         for weights in (chirp, spectrum, chirp / n if inverse else chirp)
     )
     highs = tuple(m - n if i == axis else 0 for i in range(ndim))
@@ -136,8 +136,8 @@ def _check_axis(name: str, x: ShapedArray, axis: int, kind: str) -> None:
         raise DtypeError(f"{name} needs a {wanted} array, got {x}. Convert it with .astype().")
 
 
-def _along(weights: np.ndarray, axis: int, ndim: int) -> Any:
-    """One-dimensional weights, to be multiplied along an axis."""
+def along(weights: np.ndarray, axis: int, ndim: int) -> np.ndarray:
+    """A vector, shaped to be combined with arrays along one of their axes."""
     return weights.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
 
@@ -290,7 +290,7 @@ class Rfft(Primitive):
         ahead, back = _periodic(recipe, z)
         n, dtype = x.shape[-1], z.aval.dtype
         turn = -1j * np.exp(-2j * np.pi * np.arange(n // 2 + 1) / n)
-        turn = _along(turn.astype(dtype), x.ndim - 1, x.ndim)
+        turn = along(turn.astype(dtype), x.ndim - 1, x.ndim)
         own, other = recipe(add, ahead, back), recipe(sub, ahead, back)
         total = recipe(add, own, recipe(mul, other, turn))
         return recipe.form(recipe(mul, total, dtype.type(0.5)))
@@ -309,7 +309,7 @@ class Rfft(Primitive):
         weights[0] = n
         if n % 2 == 0:
             weights[-1] = n
-        spectrum = mul.bind(conj.bind(ct), _along(weights, self.axis, x.aval.ndim))
+        spectrum = mul.bind(conj.bind(ct), along(weights, self.axis, x.aval.ndim))
         return (Irfft(self.axis, n).bind(spectrum),)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
@@ -350,7 +350,7 @@ class Irfft(Primitive):
         ends = np.zeros(x.shape[self.axis], bool)
         ends[0] = True
         ends[-1] |= self.n % 2 == 0
-        ends = _along(ends, self.axis, x.ndim)
+        ends = along(ends, self.axis, x.ndim)
         whole = recipe.inputs[0]
         return recipe(select, ends, recipe(Convert(x.dtype), recipe(real, whole)), whole)
 
@@ -361,7 +361,7 @@ class Irfft(Primitive):
         ahead = recipe(_part(x, 0, m), whole)
         back = recipe(conj, recipe(Reverse((x.ndim - 1,)), recipe(_part(x, 1, m + 1), whole)))
         turn = 1j * np.exp(2j * np.pi * np.arange(m) / n)
-        turn = _along(turn.astype(dtype), x.ndim - 1, x.ndim)
+        turn = along(turn.astype(dtype), x.ndim - 1, x.ndim)
         own, other = recipe(add, ahead, back), recipe(sub, ahead, back)
         z = recipe(add, own, recipe(mul, other, turn))
         return recipe.form(recipe(PairedFft(inverse=True), recipe(mul, z, dtype.type(0.5))))
@@ -382,7 +382,7 @@ class Irfft(Primitive):
         weights[0] = 1 / self.n
         if self.n % 2 == 0:
             weights[-1] = 1 / self.n
-        column = _along(weights, self.axis, x.aval.ndim)
+        column = along(weights, self.axis, x.aval.ndim)
         return (mul.bind(conj.bind(Rfft(self.axis).bind(ct)), column),)
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:

@@ -133,15 +133,15 @@ def _product_of_others(x: Value, axes: tuple[int, ...]) -> Value:
     if n <= 1:
         return x * 0 + 1 if n == 0 else _ones(x)
     half = n // 2
-    first, second = _part(x, axis, 0, half), _part(x, axis, half, 2 * half)
-    odd = [_part(x, axis, n - 1, n)] if n % 2 else []
+    first, second = s.cut(x, axis, 0, half), s.cut(x, axis, half, 2 * half)
+    odd = [s.cut(x, axis, n - 1, n)] if n % 2 else []
     join = s.Concatenate(axis).bind
     if n == 2:
         return join(second, first)
     pair = mul.bind(first, second)
     others = _product_of_others(join(pair, *odd) if odd else pair, axes)
-    own = _part(others, axis, 0, half) if odd else others
-    alone = [_part(others, axis, half, half + 1)] if odd else []
+    own = s.cut(others, axis, 0, half) if odd else others
+    alone = [s.cut(others, axis, half, half + 1)] if odd else []
     return join(mul.bind(own, second), mul.bind(own, first), *alone)
 
 
@@ -155,13 +155,6 @@ def _combine_axes(x: Value, own: Value, axis: int, rest: tuple[int, ...]) -> Val
 
 def _ones(x: Value) -> Value:
     return np.ones(shape_of(x), x.dtype)
-
-
-def _part(x: Value, axis: int, start: int, limit: int) -> Value:
-    shape = shape_of(x)
-    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
-    limits = tuple(limit if i == axis else n for i, n in enumerate(shape))
-    return s.Slice(starts, limits, (1,) * len(shape)).bind(x)
 
 
 class _Logical(_Reduce):

@@ -76,6 +76,14 @@ def reshape(x: Value, shape: Shape) -> Value:
     return x if shape_of(x) == shape else reshaping(shape).bind(x)
 
 
+def cut(x: Value, axis: int, start: int, stop: int) -> Value:
+    """``x[start:stop]`` along an axis, of known bounds within it."""
+    shape = shape_of(x)
+    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
+    limits = tuple(stop if i == axis else n for i, n in enumerate(shape))
+    return Slice(starts, limits, (1,) * len(shape)).bind(x)
+
+
 class Transpose(Primitive):
     """Permutation of axes: axis ``i`` of the result is axis ``permutation[i]`` of the argument."""
 

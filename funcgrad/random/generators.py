@@ -15,9 +15,8 @@ import numpy as np
 
 from funcgrad import lax
 from funcgrad.base.dialect import draws_together
-from funcgrad.core.avals import aval_of
 from funcgrad.errors import ShapeError
-from funcgrad.higher_order.custom import CustomCall
+from funcgrad.higher_order.custom import bind_rules
 from funcgrad.higher_order.rules import Rules
 from funcgrad.lax.counter_hashes import Words, philox2x32, philox4x32, threefry4x32
 from funcgrad.lax.operands import Array
@@ -187,8 +186,7 @@ class _Rbg(Generator):
             return [lax.rng_bit_generator(first, (size, *shape), dtype)[1]]
 
         rules = Rules(name="rng_bit_generator", fun=draw, vmap=draw_all)
-        drawn: list[Array] = CustomCall(rules, (aval_of(state),)).bind(state)
-        return drawn[0]
+        return bind_rules(rules, [state])[0]
 
 
 class _UnsafeRbg(_Rbg):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from funcgrad.core.avals import aval_of
 from funcgrad.dtypes import is_complex
 from funcgrad.errors import ArgumentError
@@ -14,6 +12,7 @@ from funcgrad.numpy.joining import concatenate
 from funcgrad.numpy.promotion import as_value, normalize_axis, promote_inexact, strong
 from funcgrad.numpy.rearranging import flip
 from funcgrad.numpy.shaping import broadcast_to
+from funcgrad.primitives.fft import along
 from funcgrad.primitives.shape import shape_of
 
 __all__ = [
@@ -101,8 +100,3 @@ def zeros_added(x: Any, before: int, after: int, axis: int) -> Any:
     """``x`` with zeros at both ends of an axis."""
     widths = [(before, after) if i == axis else (0, 0) for i in range(len(shape_of(x)))]
     return padding.pad(x, widths)
-
-
-def along(weights: np.ndarray, axis: int, ndim: int) -> np.ndarray:
-    """A vector, shaped to be combined with arrays along one of their axes."""
-    return weights.reshape([-1 if i == axis else 1 for i in range(ndim)])

@@ -37,7 +37,7 @@ from funcgrad.core.program import (
 )
 from funcgrad.core.trace import EVAL, Trace, Tracer, current_trace, run_under, using_trace
 from funcgrad.distributed.meshes import TermsSpec, names_in
-from funcgrad.higher_order.jit import Jit, scatter
+from funcgrad.higher_order.jit import Jit, ProgramCall, scatter
 from funcgrad.higher_order.mesh_lanes import LaneType, MeshAxis, lane_type
 from funcgrad.interop.jax.places import is_spec
 from funcgrad.numpy.writable import as_arguments
@@ -371,7 +371,7 @@ class ShardMap(Jit):
         )
         return batched.bind(*args), [0 if on else None for on in whole.is_mapped_out]
 
-    def pruned(self, used: Mask) -> tuple[Jit, Mask, Mask]:
+    def pruned(self, used: Mask) -> tuple[ProgramCall, Mask, Mask]:
         if any(self.residuals) or not self._has_same_outputs:
             return super().pruned(used)
         lanes, needed = without_dead(self.lanes, used)

@@ -14,7 +14,7 @@ from funcgrad.diagnostics.record import Record
 from funcgrad.errors import ArgumentError, MissingRuleError
 from funcgrad.linting.bodies import form_of
 from funcgrad.linting.rule import Findings, Said, rule
-from funcgrad.linting.subject import Step, Subject
+from funcgrad.linting.subject import Step, Subject, is_finite
 from funcgrad.lowering import Call, PrefixScan, Reduction, Routine
 from funcgrad.observers.nonfinite import describe
 from funcgrad.transforms.linearize import linearize
@@ -59,7 +59,7 @@ class Overflow:
         pass
 
     def __call__(self, step: Step) -> Said | None:
-        if not all(map(_is_finite, step.operands)) or all(map(_is_finite, step.results)):
+        if not all(map(is_finite, step.operands)) or all(map(is_finite, step.results)):
             return None
         given = ", ".join(describe(x) for x in step.operands)
         return (
@@ -100,11 +100,11 @@ class Hidden:
         kinds = [aval_of(x).dtype.kind for x in step.operands]
         if "b" not in kinds or not step.primitive.is_elementwise:
             return None
-        if all(map(_is_finite, step.operands)) or not all(map(_is_finite, step.results)):
+        if all(map(is_finite, step.operands)) or not all(map(is_finite, step.results)):
             return None
         if step.location is None or not CHOICES.search(step.location.text()):
             return None  # functions of libraries know what they hide
-        arm = next(x for x in step.operands if not _is_finite(x))
+        arm = next(x for x in step.operands if not is_finite(x))
         return (
             step.location,
             f"{step.primitive.name} hides {_kind([arm])} in an array that it does not choose from "
@@ -176,7 +176,7 @@ def lost_digits(subject: Subject) -> Findings:
         >>> [found.rule for found in fg.lint(curvature, np.array([1e-8, 2e-8]))]
         []
     """
-    if not all(map(_is_finite, map(subject.record.value, subject.record.outputs))):
+    if not all(map(is_finite, map(subject.record.value, subject.record.outputs))):
         return
     exact = _exact(subject.record)
     draws = map(np.random.default_rng, range(DRAWS))
@@ -227,7 +227,7 @@ class LongSum:
         if len(avals) != 1 or avals[0].dtype != np.float32 or avals[0].size < LONG:
             return None
         form = form_of(Equation(step.primitive, [*map(Var, avals)], []))
-        if not isinstance(form, Reduction | PrefixScan) or not all(map(_is_finite, step.operands)):
+        if not isinstance(form, Reduction | PrefixScan) or not all(map(is_finite, step.operands)):
             return None
         wide = np.asarray(step.operands[0], np.float64)
         exact, size = (np.asarray(step.primitive.impl(x)) for x in (wide, np.abs(wide)))
@@ -327,10 +327,6 @@ def _relative(x: Any, error: Any) -> float:
 def _kind(values: Any) -> str:
     is_nan = any(aval_of(x).dtype.kind in "fc" and np.isnan(x).any() for x in values)
     return "NaN" if is_nan else "an infinity"
-
-
-def _is_finite(x: Any) -> bool:
-    return aval_of(x).dtype.kind not in "fc" or bool(np.isfinite(x).all())
 
 
 def _has_subnormals(x: Any) -> int:

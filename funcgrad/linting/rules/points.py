@@ -12,7 +12,7 @@ import numpy as np
 from funcgrad.core.avals import aval_of
 from funcgrad.linting.rule import Said, rule
 from funcgrad.linting.sides import jumps, leaps, may_jump
-from funcgrad.linting.subject import Step, Subject
+from funcgrad.linting.subject import Step, Subject, is_finite
 from funcgrad.observers.nonfinite import describe
 
 SIDES = (1, -1, 16, -16)
@@ -107,7 +107,7 @@ class Jump:
 
 
 def _is_pole(step: Step) -> bool:
-    return not all(map(_is_finite, step.results_at(0)))
+    return not all(map(is_finite, step.results_at(0)))
 
 
 def _n_jumps_of_value(step: Step) -> int:
@@ -189,7 +189,7 @@ class Singular:
         self.subject = subject
 
     def __call__(self, step: Step) -> Said | None:
-        if not all(map(_is_finite, step.operands)):
+        if not all(map(is_finite, step.operands)):
             return None
         found = step.tangents(step.operands, [_ones(x) for x in step.operands])
         if found is None:
@@ -213,10 +213,6 @@ class Singular:
 
 def _operands(step: Step) -> str:
     return ", ".join(describe(x) for x in step.operands)
-
-
-def _is_finite(x: Any) -> bool:
-    return aval_of(x).dtype.kind not in "fc" or bool(np.isfinite(x).all())
 
 
 def _ones(x: Any) -> Any:

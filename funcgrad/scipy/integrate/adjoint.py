@@ -13,7 +13,7 @@ from typing import Any
 import funcgrad.numpy.values as fnp
 from funcgrad import lax
 from funcgrad.core.avals import aval_of
-from funcgrad.higher_order.custom import CustomCall
+from funcgrad.higher_order.custom import bind_rules
 from funcgrad.higher_order.rules import Rules
 from funcgrad.scipy.integrate.matrices import Dense
 from funcgrad.scipy.integrate.trajectory import Equation, Solution
@@ -34,8 +34,7 @@ class AdjointSolution:
         )
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        call = CustomCall(self.rules, tuple(aval_of(x) for x in inputs))
-        return call.bind(*inputs)
+        return bind_rules(self.rules, inputs)
 
     def _vjp(self, inputs: Values, is_active: Sequence[bool]) -> Any:
         outs = self.solution.primal(*inputs)

@@ -29,7 +29,7 @@ from funcgrad.base.records import dataclass
 from funcgrad.base.tables import keep
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import Program, evaluate
-from funcgrad.higher_order.custom import CustomCall
+from funcgrad.higher_order.custom import bind_rules
 from funcgrad.higher_order.jit import Jit
 from funcgrad.higher_order.linear_call import LinearCall, push_linearized, zeros
 from funcgrad.higher_order.rules import Rules
@@ -255,8 +255,7 @@ class Solution:
         self.rules = Rules("solve_ivp", fun=self.primal, jvp=self._jvp, jvp_title="solve_ivp")
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        call = CustomCall(self.rules, tuple(aval_of(x) for x in inputs))
-        return call.bind(*inputs)
+        return bind_rules(self.rules, inputs)
 
     def primal(self, *inputs: Any) -> list[Any]:
         """Without derivatives nothing is recorded."""
@@ -427,16 +426,13 @@ class _Attached:
         self.rules = Rules("steps", fun=self._fun, jvp=self._jvp, jvp_title="steps of solve_ivp")
 
     def __call__(self, *inputs: Any) -> Any:
-        return self._bind(inputs)[0]
-
-    def _bind(self, inputs: Values) -> list[Any]:
-        return CustomCall(self.rules, tuple(aval_of(x) for x in inputs)).bind(*inputs)
+        return bind_rules(self.rules, inputs)[0]
 
     def _fun(self, states: Any, *rest: Any) -> list[Any]:
         return [states]
 
     def _jvp(self, inputs: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
-        outs = self._bind(inputs)
+        outs = bind_rules(self.rules, inputs)
         n = 2 + self.n_notes
         linear = inputs[n:]
         times, lengths, _, *consts = linear

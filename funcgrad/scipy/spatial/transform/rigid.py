@@ -17,7 +17,7 @@ from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.lines import floating
 from funcgrad.scipy.spatial.transform import quaternions as formulas
-from funcgrad.scipy.spatial.transform.rotations import Rotation
+from funcgrad.scipy.spatial.transform.rotations import Rotation, vectors_of
 
 __all__ = ["RigidTransform"]
 
@@ -33,13 +33,6 @@ def _cotangent(n_terms: int) -> list[float]:
 
 _SERIES = [[(-1) ** k / factorial(2 * k + n) for k in range(16)] for n in (2, 3)]
 _COTANGENT = _cotangent(32)
-
-
-def _rows(function: str, value: Any, length: int) -> Any:
-    (x,) = floating(function, value)
-    if shape_of(x)[-1:] != (length,):
-        raise ShapeError(f"{function} needs (..., {length}) numbers, got {aval_of(x)}.")
-    return x
 
 
 class RigidTransform:
@@ -90,7 +83,7 @@ class RigidTransform:
     @classmethod
     def from_components(cls, translation: Any, rotation: Rotation) -> RigidTransform:
         """Transforms that rotate and then move by ``translation`` ``(..., 3)``."""
-        t = _rows("RigidTransform.from_components", translation, 3)
+        t = vectors_of("RigidTransform.from_components", translation, 3)
         lengths = np.broadcast_shapes(shape_of(t)[:-1], rotation.shape)
         return _made(
             (fnp.broadcast_to(t, (*lengths, 3)), fnp.broadcast_to(rotation.quat, (*lengths, 4)))
@@ -104,7 +97,7 @@ class RigidTransform:
     @classmethod
     def from_translation(cls, translation: Any) -> RigidTransform:
         """Transforms that only move, by vectors ``(..., 3)``."""
-        t = _rows("RigidTransform.from_translation", translation, 3)
+        t = vectors_of("RigidTransform.from_translation", translation, 3)
         return cls.from_components(t, Rotation.identity(dtype=aval_of(t).dtype))
 
     @classmethod
@@ -116,7 +109,7 @@ class RigidTransform:
         Reference:
             K. M. Lynch and F. C. Park, Modern Robotics, 2017, section 3.3.3.
         """
-        x = _rows("RigidTransform.from_exp_coords", exp_coords, 6)
+        x = vectors_of("RigidTransform.from_exp_coords", exp_coords, 6)
         v, rest = x[..., :3], x[..., 3:]
         first, second = _exponential(fnp.sum(v * v, axis=-1, keepdims=True))
         rotated = fnp.cross(v, rest)
@@ -131,7 +124,7 @@ class RigidTransform:
             dual_quat: The real parts and the dual parts.
             scalar_first: Whether scalars come first in both.
         """
-        x = _rows("RigidTransform.from_dual_quat", dual_quat, 8)
+        x = vectors_of("RigidTransform.from_dual_quat", dual_quat, 8)
         real, dual = (
             fnp.roll(v, -1, axis=-1) if scalar_first else v for v in (x[..., :4], x[..., 4:])
         )
@@ -197,7 +190,7 @@ class RigidTransform:
 
     def apply(self, vector: Any, inverse: bool = False) -> Any:
         """Transformed vectors ``(..., 3)``; transforms and vectors broadcast."""
-        v = _rows("RigidTransform.apply", vector, 3)
+        v = vectors_of("RigidTransform.apply", vector, 3)
         move = self.inv() if inverse else self
         return formulas.applied(move._quat, v) + move._translation
 

@@ -26,7 +26,8 @@ __all__ = ["Rotation", "Slerp"]
 _DEGREE = np.pi / 180
 
 
-def _vectors(function: str, value: Any, length: int) -> Any:
+def vectors_of(function: str, value: Any, length: int) -> Any:
+    """Floating vectors along the last axis, whose length is checked."""
     (x,) = floating(function, value)
     if shape_of(x)[-1:] != (length,):
         raise ShapeError(f"{function} needs (..., {length}) numbers, got {aval_of(x)}.")
@@ -64,7 +65,7 @@ class Rotation:
 
     def __init__(self, quat: Any, normalize: bool = True, copy: bool = True) -> None:
         """Make rotations as `from_quat`; ``copy`` is accepted for SciPy's signature."""
-        q = _vectors("Rotation", quat, 4)
+        q = vectors_of("Rotation", quat, 4)
         if normalize and not is_traced(q) and not np.all(np.any(q != 0, axis=-1)):
             raise ValueError("Rotation: a quaternion of length 0 is no rotation.")
         self.quat = formulas.normalized(q) if normalize else q
@@ -74,7 +75,7 @@ class Rotation:
     @classmethod
     def from_quat(cls, quat: Any, *, scalar_first: bool = False) -> Rotation:
         """Rotations by quaternions ``(..., 4)`` of any length, the scalar last by default."""
-        q = _vectors("Rotation.from_quat", quat, 4)
+        q = vectors_of("Rotation.from_quat", quat, 4)
         return cls(fnp.roll(q, -1, axis=-1) if scalar_first else q)
 
     @classmethod
@@ -88,13 +89,13 @@ class Rotation:
     @classmethod
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
         """Rotations by vectors ``(..., 3)`` along the axis, as long as the angle."""
-        v = _of_scale(_vectors("Rotation.from_rotvec", rotvec, 3), degrees)
+        v = _of_scale(vectors_of("Rotation.from_rotvec", rotvec, 3), degrees)
         return cls(formulas.from_rotvec(v), normalize=False)
 
     @classmethod
     def from_mrp(cls, mrp: Any) -> Rotation:
         """Rotations by modified Rodrigues parameters ``(..., 3)``."""
-        return cls(formulas.from_mrp(_vectors("Rotation.from_mrp", mrp, 3)), normalize=False)
+        return cls(formulas.from_mrp(vectors_of("Rotation.from_mrp", mrp, 3)), normalize=False)
 
     @classmethod
     def from_euler(cls, seq: str, angles: Any, degrees: bool = False) -> Rotation:
@@ -158,7 +159,7 @@ class Rotation:
         return cls(known.as_quat(), normalize=False)
 
     @classmethod
-    def align_vectors(cls, a: Any, b: Any, weights: Any = None) -> tuple[Rotation, Any]:
+    def alignvectors(cls, a: Any, b: Any, weights: Any = None) -> tuple[Rotation, Any]:
         """The rotation that best turns vectors ``b`` into ``a``, and the root of the squared error.
 
         Args:
@@ -171,7 +172,7 @@ class Rotation:
             solution by an eigenvector.
         """
         name = "Rotation.align_vectors"
-        a, b = (fnp.atleast_2d(_vectors(name, v, 3)) for v in (a, b))
+        a, b = (fnp.atleast_2d(vectors_of(name, v, 3)) for v in (a, b))
         if shape_of(a) != shape_of(b):
             raise ShapeError(f"{name}: {aval_of(a)} and {aval_of(b)} must have one shape.")
         w = np.ones(shape_of(a)[0]) if weights is None else as_value(weights, name)
@@ -227,7 +228,7 @@ class Rotation:
 
     def apply(self, vectors: Any, inverse: bool = False) -> Any:
         """Rotated vectors ``(..., 3)``; rotations and vectors broadcast."""
-        v = _vectors("Rotation.apply", vectors, 3)
+        v = vectors_of("Rotation.apply", vectors, 3)
         return formulas.applied(self.inv().quat if inverse else self.quat, v)
 
     def inv(self) -> Rotation:
