@@ -127,6 +127,10 @@ def followed(
         needed: What results depend on.
         differentiates: The active results of an operation.
     """
+
+    def look(equations: Sequence[Equation], active: set[Var]) -> list[Equation]:
+        return followed(equations, active, needed, differentiates)
+
     cuts: list[Equation] = []
     for equation in equations:
         if active.isdisjoint(equation.inputs) or equation not in needed.equations:
@@ -134,28 +138,30 @@ def followed(
         outs = differentiates(equation, active)
         active.update(outs)
         if not any(var in needed.names for var in outs):
-            cuts += _cuts_within(equation, active, needed, differentiates) or [equation]
+            cuts += _within(equation, active, look) or [equation]
     return cuts
 
 
-def _cuts_within(
-    equation: Equation, active: set[Var], needed: Needed, differentiates: Differentiates
+def _within(
+    equation: Equation,
+    active: set[Var],
+    look: Callable[[Sequence[Equation], set[Var]], Iterable[Equation]],
 ) -> list[Equation]:
+    """Search the bodies of an operation, until no more carried values become active."""
     within, carried = bodies(equation)
     becomes = {result: operand for operand, result in carried.items()}
     given = {i for i, atom in enumerate(equation.inputs) if atom in active}
     while True:
-        cuts: list[Equation] = []
+        found: list[Equation] = []
         more: set[int] = set()
         for body in within:
             rows = zip(body.program.inputs, body.operands, strict=True)
             inner = {var for var, operand in rows if operand in given}
-            cuts += followed(body.program.equations, inner, needed, differentiates)
-            if not body.decides:
-                ends = enumerate(body.program.outputs)
-                more |= {becomes[j] for j, atom in ends if atom in inner and j in becomes}
+            found += look(body.program.equations, inner)
+            ends = () if body.decides else enumerate(body.program.outputs)
+            more |= {becomes[j] for j, atom in ends if atom in inner and j in becomes}
         if more <= given:
-            return cuts
+            return found
         given |= more
 
 
@@ -169,34 +175,18 @@ def differentiated(
         active: Names with a derivative, to which those of results are added.
         differentiates: The active results of an operation.
     """
+
+    def look(equations: Sequence[Equation], active: set[Var]) -> set[Equation]:
+        return differentiated(equations, active, differentiates)
+
     found: set[Equation] = set()
     for equation in equations:
         if not active.isdisjoint(equation.inputs):
-            found |= {equation} | _differentiated_within(equation, active, differentiates)
+            found.add(equation)
+            if not calls_users(equation.primitive):  # which has a derivative of its own
+                found.update(_within(equation, active, look))
             active.update(differentiates(equation, active))
     return found
-
-
-def _differentiated_within(
-    equation: Equation, active: set[Var], differentiates: Differentiates
-) -> set[Equation]:
-    if calls_users(equation.primitive):  # which has a derivative of its own
-        return set()
-    within, carried = bodies(equation)
-    becomes = {result: operand for operand, result in carried.items()}
-    given = {i for i, atom in enumerate(equation.inputs) if atom in active}
-    while True:
-        found: set[Equation] = set()
-        more: set[int] = set()
-        for body in within:
-            rows = zip(body.program.inputs, body.operands, strict=True)
-            inner = {var for var, operand in rows if operand in given}
-            found |= differentiated(body.program.equations, inner, differentiates)
-            ends = () if body.decides else enumerate(body.program.outputs)
-            more |= {becomes[j] for j, atom in ends if atom in inner and j in becomes}
-        if more <= given:
-            return found
-        given |= more
 
 
 def stand_in(atom: Any) -> Any:

@@ -159,7 +159,7 @@ class Rotation:
         return cls(known.as_quat(), normalize=False)
 
     @classmethod
-    def alignvectors(cls, a: Any, b: Any, weights: Any = None) -> tuple[Rotation, Any]:
+    def align_vectors(cls, a: Any, b: Any, weights: Any = None) -> tuple[Rotation, Any]:
         """The rotation that best turns vectors ``b`` into ``a``, and the root of the squared error.
 
         Args:
@@ -317,6 +317,20 @@ def _rotation(_: Any, children: Sequence[Any]) -> Rotation:
 register_pytree_node(Rotation, lambda r: ((r.quat,), None), _rotation)
 
 
+def times_of(function: str, times: Any, rotations: Rotation) -> Any:
+    """Times of rotations, which increase."""
+    (found,) = floating(function, times)
+    count = shape_of(found)
+    if rotations.single or len(count) != 1 or count[0] < 2 or rotations.shape != count:
+        raise ShapeError(
+            f"{function} needs at least two times and as many rotations, got {aval_of(found)} and "
+            f"rotations of shape {rotations.shape}."
+        )
+    if not is_traced(found) and np.any(np.diff(found) <= 0):
+        raise ArgumentError(f"{function}: times must increase.")
+    return found
+
+
 class Slerp:
     """Rotations between rotations, each pair joined by one of constant speed.
 
@@ -334,15 +348,7 @@ class Slerp:
     """
 
     def __init__(self, times: Any, rotations: Rotation) -> None:
-        (self.times,) = floating("Slerp", times)
-        count = shape_of(self.times)
-        if rotations.single or len(count) != 1 or count[0] < 2 or rotations.shape != count:
-            raise ShapeError(
-                f"Slerp needs at least two times and as many rotations, got {aval_of(self.times)} "
-                f"and rotations of shape {rotations.shape}."
-            )
-        if not is_traced(self.times) and np.any(np.diff(self.times) <= 0):
-            raise ArgumentError("Slerp: times must increase.")
+        self.times = times_of("Slerp", times, rotations)
         self.rotations = rotations[:-1]
         self.rotvecs = (self.rotations.inv() * rotations[1:]).as_rotvec()
 

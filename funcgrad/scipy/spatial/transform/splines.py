@@ -20,13 +20,12 @@ from funcgrad.api.differentiation import jvp
 from funcgrad.api.vectorization import vmap
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
-from funcgrad.primitives.objects import is_traced
 from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.interpolate.piecewise import PPoly
 from funcgrad.scipy.linalg.solving import solve_banded
 from funcgrad.scipy.lines import floating
 from funcgrad.scipy.spatial.transform import quaternions as formulas
-from funcgrad.scipy.spatial.transform.rotations import Rotation
+from funcgrad.scipy.spatial.transform.rotations import Rotation, times_of
 
 __all__ = ["RotationSpline"]
 
@@ -61,15 +60,7 @@ class RotationSpline:
     """
 
     def __init__(self, times: Any, rotations: Rotation) -> None:
-        (self.times,) = floating("RotationSpline", times)
-        count = shape_of(self.times)
-        if rotations.single or len(count) != 1 or count[0] < 2 or rotations.shape != count:
-            raise ShapeError(
-                "RotationSpline needs at least two times and as many rotations, got "
-                f"{aval_of(self.times)} and rotations of shape {rotations.shape}."
-            )
-        if not is_traced(self.times) and np.any(np.diff(self.times) <= 0):
-            raise ArgumentError("RotationSpline: times must increase.")
+        self.times = times_of("RotationSpline", times, rotations)
         self.rotations = rotations
         vectors = (rotations[:-1].inv() * rotations[1:]).as_rotvec()
         lengths = fnp.diff(self.times)[:, None]
