@@ -53,6 +53,16 @@ def test_folds(name: str, dtype: str) -> None:
                 np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64"])
+def test_columns_of_short_rows_are_folded_in_vectors(dtype: str) -> None:
+    """Whole vectors, halves of a register, single elements: none waits for a masked store."""
+    compiled = fg.jit(lambda x: fnp.sum(2 * x, axis=0))
+    for length in (16, 17, 19, 24, 31, 32, 33, 45, 64, 100, 255):
+        x = rows(length, "int32").astype(dtype)
+        np.testing.assert_array_equal(compiled(x), np.sum(2 * x, axis=0))
+    assert "in cold(whole" in compiled.lower(rows(100, "int32").astype(dtype)).as_text()
+
+
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint16"])
 @pytest.mark.parametrize("name", ["any", "all", "sum", "prod", "max", "min"])

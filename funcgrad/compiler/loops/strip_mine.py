@@ -35,7 +35,8 @@ class Vectors:
 
     Attributes:
         wide: Elements that an iteration computes at once.
-        narrow: The same for what is left then: those of one register.
+        narrow: The same for what is left then: those of one register, or 1, where a vector would
+            wait for what was stored of the last one with a mask.
         is_rest: Whether folds take its elements as what is left of longer vectors.
         register: Elements of one register, if the results of several are to be folded one by one.
         is_split: Whether whole vectors have a loop of their own, without masks, even where those
@@ -84,13 +85,20 @@ def strip_mine(
         names = {**names, **{name: name + suffix for name in own}}
         return [Assign(names[loop.index], lanes), *renamed(body, names)]
 
+    def over_whole(start: Expression, count: int) -> Variable:
+        """Append the loop over whole vectors from an index on; the index behind them."""
+        whole = Variable(f"whole{next(suffixes)}" if made else "whole")
+        made.append(Assign(whole.name, loop.stop - ((loop.stop - start) & (count - 1))))
+        body = at(call("lanes", m, count), rewritten(loop.body, present), {})
+        made.append(For(m.name, start, whole, count, body))
+        return whole
+
     is_split = vectors.is_split and not vectors.is_overlapping
     if vectors.has_rest or is_split:
-        length, whole = loop.stop - loop.start, Variable("whole")
-        made.append(Assign(whole.name, loop.stop - (length & (vectors.wide - 1))))
-        body = at(call("lanes", m, vectors.wide), rewritten(loop.body, present), {})
-        made.append(For(m.name, start, whole, vectors.wide, body))
-        start = whole
+        start = over_whole(start, vectors.wide)
+    if vectors.narrow == 1:
+        start = over_whole(start, vectors.wide // 4)
+        return [*made, For(loop.index, start, loop.stop, 1, loop.body, is_cold=True)]
     names = carried if vectors.has_rest or vectors.is_rest else {}
     if is_split and not vectors.has_rest:
         lanes = call("some_lanes", start, loop.stop, vectors.narrow)

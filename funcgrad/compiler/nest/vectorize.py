@@ -82,8 +82,14 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     is_short = len(plan.space.loops) > 1 and row.size < plan.least_row
     if is_short and not is_folded:
         if kinds != {"point"} and not is_chain:
-            # Sums of columns would wait for what the row before has left of its last vector.
-            return None
+            # Folds of columns would wait for what the row before has left of a masked vector.
+            is_plain = "column" in kinds <= {"point", "column"} and not (
+                apart or n_single or is_guarded
+            )
+            if not is_plain or row.size < narrow:
+                return None
+            widest = max(plan.sums[node].dtype.itemsize for node in body if isinstance(node, Fold))
+            return Vectors(2 * machine.VECTOR_BYTES // widest, 1)
         # LLVM makes vectors of short rows where much is read.
         is_outer = len(plan.accesses) <= machine.FEW < row.size < narrow
         if is_guarded or is_outer:
