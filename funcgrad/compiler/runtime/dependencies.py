@@ -23,7 +23,12 @@ SOURCES = (
     _PACKAGE / "compiler",
     _PACKAGE / "api" / "number_calls.py",
     _PACKAGE / "profiling" / "timed_steps.py",
-    *(Path(x.__file__) for x in (intrinsics, records, signatures, forking, digests, stacks)),
+    Path(intrinsics.__file__),
+    Path(records.__file__),
+    Path(signatures.__file__),
+    Path(forking.__file__),
+    Path(digests.__file__),
+    Path(stacks.__file__),
 )
 """Sources of the translation of kernels, and of programs that are kept by their names. Some of the
 compiler's files have no part in it; that a change of one of them compiles kernels again costs less
