@@ -37,6 +37,7 @@ def shifted(x):
 
 for dtype in (np.int8, np.int16, np.int32, np.float32, np.float64, np.complex64):
     double, rowed, moved = fg.jit(lambda x: x + x), fg.jit(rows), fg.jit(shifted)
+    product = fg.jit(lambda a, b: a @ b)
     rng = np.random.default_rng(0)
     for n in (1, 2, 3, 5, 7, 8, 13, 16, 17, 31, 63, 64, 65, 100, 127, 200, 255, 257):
         x, y = (rng.integers(0, 50, (3, k)).astype(dtype) for k in (n + 2, n))
@@ -45,6 +46,9 @@ for dtype in (np.int8, np.int16, np.int32, np.float32, np.float64, np.complex64)
         np.testing.assert_array_equal(rowed(x, y), expected)
         expected = np.concatenate([x[:, 3:], x[:, -1:].repeat(min(3, n + 2), 1)], 1)
         np.testing.assert_array_equal(moved(x), expected[:, : n + 2])
+        if np.dtype(dtype).kind != "i":
+            a, b = (rng.integers(0, 9, shape).astype(dtype) for shape in ((40, 5), (5, n)))
+            np.testing.assert_array_equal(product(a, b), a @ b)
         for start in (size, 2 * size - n * np.dtype(dtype).itemsize):
             x = np.frombuffer(pages, dtype, n, start)
             x[:] = y[0]

@@ -257,6 +257,8 @@ def _masked(verb: str, type: Type, asks: bool = False) -> Callable[[Module, str]
             builder.begin(few)
             builder.fork(there.packed() == 0, end, some)
         else:
+            if not llvm_backend.has_masks(verb, type.width):
+                is_whole = there == type.count  # pieces are less than a vector
             builder.fork(is_whole, every, some, module.likely)
         builder.begin(every)
         if is_load:
