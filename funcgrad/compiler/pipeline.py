@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base import environment, stacks
-from funcgrad.compiler import abi
+from funcgrad.compiler import abi, machine
 from funcgrad.compiler.loops.language import NamedFunction
-from funcgrad.compiler.machine import FEW, THREAD_WORK
 from funcgrad.compiler.nest.allocate import Memory, Nested, Section, place
 from funcgrad.compiler.nest.arrange import arrange, is_on
 from funcgrad.compiler.nest.codegen import generate, generate_copy
@@ -171,11 +170,9 @@ def _plan(program: Program, donated: Sequence[bool], n_threads: int, limit: int 
         if _needed(best) <= limit or aim <= 0:
             break
         plan = _planned(program, donated, n_threads, Limit(aim, scratch))
-        if _needed(plan) >= _needed(best):
-            break
-        best = plan
-        # Holes between values are known only now.
-        aim -= max(plan[2].arena_bytes - aim, 1)
+        best = min(best, plan, key=_needed)
+        # Holes between values are known only now, and less may leave fewer of them.
+        aim -= max(plan[2].arena_bytes - aim, aim // machine.SEVERAL)
     if _needed(best) > limit:
         raise _too_small(program, best, limit)
     return best
@@ -308,7 +305,7 @@ def _nest_jobs(node: Nest) -> Iterator[Job]:
                 yield generate_copy(whole(carry.now), whole(carry.final))
 
 
-LONG_CYCLES = THREAD_WORK // FEW
+LONG_CYCLES = machine.THREAD_WORK // machine.FEW
 """Cycles of a job after which what goes on in the background is looked after."""
 
 

@@ -127,10 +127,9 @@ class Multiplication:
         self.parts = list(itertools.pairwise(bounds))
         if self._copies is not Copies.NONE:
             numbers = self.panel * self._shape.lanes
-            nbytes = min(terms * self._unit, DEPTH) * numbers * self._itemsize
             if self._has_block:  # it is behind a panel
-                rows = -(-self.tile[0] // at_once) * at_once
-                nbytes = DEPTH * (numbers + rows) * self._itemsize
+                numbers += -(-self.tile[0] // at_once) * at_once
+            nbytes = min(terms * self._unit, DEPTH) * numbers * self._itemsize
             self.scratch = [lanes_of(n_threads, count, nbytes)]
 
     @property

@@ -579,7 +579,8 @@ class Tiles(Program):
         if self.within is not None:
             return found[0], found[1], found[2], found[3]
         with self.when(words["block_code"] > 0):
-            copy = self.let(panel + words["panel"] * (self.lanes * self.size * DEPTH))
+            depth = call("minimum", words["terms"], DEPTH)
+            copy = self.let(panel + words["panel"] * depth * (self.lanes * self.size))
             self.run("block_code", copy, a, k, *span, words["term_a"])
             line = self.let(k * self.size)
             size = of(self.size)
