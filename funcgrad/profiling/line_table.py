@@ -107,6 +107,10 @@ def _callers(assembly: str, symbol: str) -> dict[str, tuple[int, ...]]:
     return {name: tuple(sorted(of)) for name, of in lines.items()}
 
 
+_NO_CODE = re.compile(r" = (phi|getelementptr) |^  br label ")
+"""What joins blocks or moves addresses, which is rarely an instruction of its own."""
+
+
 def _sizes(assembly: str, symbol: str) -> dict[int, int]:
     """How many instructions each statement is, with those of the functions that it calls."""
     numbers = {node: int(line) for node, line in _LINE.findall(assembly)}
@@ -117,7 +121,7 @@ def _sizes(assembly: str, symbol: str) -> dict[int, int]:
     for text in assembly.splitlines():
         if (define := _DEFINED.match(text)) is not None:
             function = define[1]
-        elif text.startswith("  "):
+        elif text.startswith("  ") and not _NO_CODE.search(text):
             own[function] = own.get(function, 0) + 1
             call = _CALLED.search(text)
             if call is not None:
