@@ -108,7 +108,7 @@ def _callers(assembly: str, symbol: str) -> dict[str, tuple[int, ...]]:
 
 
 _NO_CODE = re.compile(r" = (phi|getelementptr) |^  br label ")
-"""What joins blocks or moves addresses, which is rarely an instruction of its own."""
+"""Joins of blocks and moved addresses, which are rarely instructions of their own."""
 
 
 def _sizes(assembly: str, symbol: str) -> dict[int, int]:
