@@ -88,7 +88,7 @@ class _Writer:
         nest: LoopNest | None,
         is_small: bool = False,
         is_inner: bool = False,
-        held: int = 0,
+        held: int = machine.VECTORS * machine.FEW,
     ) -> None:
         self.nodes = nodes
         self.is_small = is_small

@@ -52,7 +52,7 @@ class Plan:
         outs: Where results are stored.
         sums: Where column folds accumulate.
         row_vectors: The vector that holds a whole row, if there is one.
-        held: How many vectors the registers hold; 0 if that does not matter.
+        held: How many vectors the registers hold, or enough for what only moves elements.
         is_crossed: Whether some arrays are read along their rows and others across.
     """
 
@@ -63,7 +63,7 @@ class Plan:
         shape: layout.Shape,
         nest: LoopNest | None,
         is_small: bool = False,
-        held: int = 0,
+        held: int = machine.VECTORS * machine.FEW,
     ) -> None:
         self.source = source
         self.held = held
