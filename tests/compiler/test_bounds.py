@@ -165,12 +165,12 @@ def test_chains_of_complex_functions(which: str) -> None:
 
 
 def spinning(seconds: float) -> Callable[..., bytes]:
-    """What LLVM would do if it did not end for so long."""
+    """What LLVM would do if it did not end for so long, of processor time."""
     emit = llvm_backend._object_file
 
     def spin(*args: Any) -> bytes:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        end = time.thread_time() + seconds
+        while time.thread_time() < end:
             sum(range(1000))
         return emit(*args)
 
@@ -195,7 +195,7 @@ def test_a_kernel_that_does_not_end_is_an_error_with_its_source(
 
     fg.jit(lambda x: x + 1)(np.ones(3))  # all that is no kernel is there
     with monkeypatch.context() as patch:
-        patch.setattr(llvm_backend, "_object_file", spinning(4.0))
+        patch.setattr(llvm_backend, "_object_file", spinning(1.0))
         patch.setattr(llvm_backend, "MAX_SECONDS", 0.2)
         patch.setattr(llvm_backend, "_LOOK_SECONDS", 0.05)
         with pytest.raises(CompilerError) as caught:
@@ -304,21 +304,33 @@ def test_an_interrupt_reaches_the_compiler(monkeypatch: pytest.MonkeyPatch) -> N
     def f(x: Any) -> Any:
         return np.sin(x) * 1.75 + np.exp(x) / 5.5
 
+    has_begun, goes_on, has_ended = (threading.Event() for _ in range(3))
+    emit, main = llvm_backend._object_file, threading.get_ident()
+
+    def emit_later(*args: Any) -> bytes:
+        has_begun.set()
+        goes_on.wait(60)
+        has_ended.set()
+        return emit(*args)
+
+    def interrupt() -> None:
+        assert has_begun.wait(60)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
     with monkeypatch.context() as patch:
-        patch.setattr(llvm_backend, "_object_file", spinning(4.0))
-        main = threading.get_ident()
-        timer = threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT])
-        start = time.monotonic()
-        timer.start()
+        patch.setattr(llvm_backend, "_object_file", emit_later)
         # It may be ignored in what runs tests.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
+            interrupting.start()
             with pytest.raises(KeyboardInterrupt):
                 fg.jit(f)(np.ones(3))
+            assert not has_ended.is_set()
         finally:
             signal.signal(signal.SIGINT, before)
-        assert time.monotonic() - start < 3.0
-        timer.join()
+            goes_on.set()
+            interrupting.join()
     np.testing.assert_allclose(fg.jit(f)(np.ones(3)), f(np.ones(3)), rtol=1e-14)
 
 

@@ -7,11 +7,9 @@ Python that runs while a program does sees the word of whoever has called the pr
 from __future__ import annotations
 
 import ctypes
-import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +19,7 @@ import pytest
 import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.compiler.native import processor
+from tests.alarms import signal_within
 from tests.compiler.pretended import pretended
 
 HALF = np.float32(0.5)
@@ -186,16 +185,13 @@ def test_handlers_of_signals_see_the_callers_word(name: str) -> None:
         raise Enough
 
     before = signal.signal(signal.SIGUSR1, handle)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1))
     try:
         LIBM.fesetround(UPWARD)
         LIBM.feclearexcept(FE_ALL)
-        timer.start()
-        with pytest.raises(Enough):
+        with pytest.raises(Enough), signal_within(0.3, signal.SIGUSR1):
             compiled(x)
         after = seen()
     finally:
-        timer.join()
         signal.signal(signal.SIGUSR1, before)
     assert found == [(False, UPWARD, 0)]
     assert after[:2] == (False, DOWNWARD)  # as the handler has left it

@@ -157,11 +157,14 @@ def used():  # by the threads of OpenBLAS: all others that are there
 
 me = threading.get_native_id()
 others = [x for x in os.listdir("/proc/self/task") if int(x) != me]
+def sleeps(thread):  # and does not wait for a processor, which it may for long
+    return open(f"/proc/self/task/{thread}/stat").read().rpartition(")")[2].split()[0] == "S"
+
 def rest():
     before = -1
-    while before != used():
+    while before != used() or not all(map(sleeps, others)):
         before = used()
-        time.sleep(0.3)
+        time.sleep(0.1)
     return before
 """
 

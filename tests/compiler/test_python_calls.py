@@ -133,8 +133,12 @@ def test_signals_between_and_within_calls() -> None:
             f(0.0)
     finally:
         signal.signal(signal.SIGINT, before)
-    with pytest.raises(TimeLimitError, match="after pure_callback"), fg.limits(seconds=0.05):
-        f(5.0)
+    for seconds in (0.05, 0.5, 5.0):  # a busy machine may pause for longer before the loop begins
+        with pytest.raises(TimeLimitError) as caught, fg.limits(seconds=seconds):
+            f(5.0)
+        if "after pure_callback" in str(caught.value):
+            break
+    assert "after pure_callback" in str(caught.value)
 
 
 def test_a_call_may_call_the_same_function() -> None:
