@@ -243,6 +243,29 @@ def test_rows_that_are_moved_have_no_precision() -> None:
     np.testing.assert_array_equal(fg.jit(turned)(x, scale), expected)
 
 
+def test_rows_that_are_moved_are_computed_with_in_either_precision() -> None:
+    """Rows of single precision are turned by numbers of double precision where they are."""
+
+    def turned(x: Any, angles: Any) -> Any:
+        def step(k: Any, x: Any) -> Any:
+            i, j, c, s = k % 40, (7 * k + 1) % 40, fnp.cos(angles[k]), fnp.sin(angles[k])
+            up, down = c * x[i] - s * x[j], s * x[i] + c * x[j]
+            return x.at[i].set(down.astype(np.float32)).at[j].set(up.astype(np.float32))
+
+        return fg.lax.fori_loop(0, 50, step, x)
+
+    x = np.linspace(0.0, 1.0, 40 * 40, dtype=np.float32).reshape(40, 40)
+    angles = np.linspace(0.0, 3.0, 50)
+    text = fg.jit(turned).lower(x, angles).as_text()
+    assert " times" not in text.partition("\nplan\n")[2].partition("# kernel 0")[0]
+    expected = x.copy()
+    for k in range(50):
+        i, j, c, s = k % 40, (7 * k + 1) % 40, np.cos(angles[k]), np.sin(angles[k])
+        up, down = c * expected[i] - s * expected[j], s * expected[i] + c * expected[j]
+        expected[i], expected[j] = down, up
+    np.testing.assert_allclose(fg.jit(turned)(x, angles), expected, rtol=1e-6, atol=1e-7)
+
+
 def test_callbacks_see_subnormal_numbers() -> None:
     found: list[Any] = []
 

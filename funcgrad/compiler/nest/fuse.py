@@ -37,6 +37,7 @@ from funcgrad.compiler.nest.nodes import (
     Pick,
     Point,
     depth_first,
+    is_move,
     precision,
     values_read,
 )
@@ -67,7 +68,7 @@ class Group:
         nodes: The nodes.
         space: The index space.
         nest: How its loops traverse it, if a reduction has fixed that.
-        precision: That of its nodes, as of `nodes.precision`.
+        precision: That of its nodes, as of `nodes.precision`; "" where they only move numbers.
         deps: Groups whose results it reads.
         users: Groups that read its results.
         ancestors: The bits of all groups that must run before it.
@@ -80,7 +81,7 @@ class Group:
         self.nodes: list[Node] = [node]
         self.space: Shape = node.space
         self.nest: LoopNest | None = None
-        self.precision = precision([node])
+        self.precision = "" if is_move(node) else precision([node])
         self.deps: set[int] = set()
         self.users: set[int] = set()
         self.ancestors = 0

@@ -110,13 +110,11 @@ def _joined(job: Nested, is_single: Callable[[Kernel], bool], n_threads: int) ->
         return None
     kernel = _Joiner(job, registers, bodies, *lanes).kernel()
     kernel.split(n_threads)
-    # Of few numbers, and of lanes, all counts as double if any of it does. To numbers that are only
-    # moved it is the same whether subnormal ones are zero.
+    # Of lanes all counts as double if any of it does, and so do a few numbers among others. To
+    # numbers that are only moved it is the same whether subnormal ones are zero.
     computing = [x for x in kernels if precision(node for node in x.nodes if not is_move(node))]
-    if any(lanes) or all(x.work <= SMALL for x in computing):
-        return kernel
-    modes = {is_single(x) for x in computing}
-    return kernel if modes <= {is_single(kernel)} else None
+    changed = [x for x in computing if is_single(x) != is_single(kernel)]
+    return kernel if any(lanes) or all(x.work <= SMALL for x in changed) else None
 
 
 def _is_brief(job: Nested) -> bool:

@@ -538,9 +538,10 @@ def precision(nodes: Iterable[Node]) -> str:
     """Precision of what nodes read and make: "double" where any of it is, else "single", if any.
 
     An operation of single precision may run while subnormal numbers are zero, one of double may
-    not. A loop or branch is what is inside of it.
+    not. What only moves numbers counts where all do. A loop or branch is what is inside of it.
     """
-    found = ""
+    found, nodes = "", [*nodes]
+    nodes = [node for node in nodes if not is_move(node)] or nodes
     for node in nodes:
         inner = [precision(body.nodes) for body in node.bodies] if isinstance(node, Nest) else []
         letters = {x.dtype.char for x in (*node.operands, *node.outs)}

@@ -22,6 +22,7 @@ import numpy as np
 from funcgrad.compiler.machine import QUESTIONS, SEVERAL
 from funcgrad.compiler.nest import layout
 from funcgrad.compiler.nest.access import Pieces, is_everything, seen_box
+from funcgrad.compiler.nest.fold_parts import fold_parts
 from funcgrad.compiler.nest.nodes import (
     Copies,
     Fold,
@@ -43,18 +44,27 @@ def read_through(graph: Graph) -> None:
     readers = readers_of(graph.nodes)
     outputs = set(graph.outputs)
 
+    def readable(node: Copies) -> list[layout.Box] | None:
+        """The boxes of its parts, if all who read it can ask for these."""
+        is_apart = node.out.nbytes and node.out not in outputs and node.is_of_one_dtype
+        boxes = node.pieces.boxes if is_apart else None
+        is_readable = boxes is not None and _is_readable(node, boxes, readers[node.out])
+        return boxes if is_readable else None
+
+    fold_parts(graph, lambda node: node.is_of_one_dtype and readable(node) is None)
+
     def rule(node: Node) -> Iterable[Node] | None:
         if not isinstance(node, Copies):
             return None
-        is_apart = node.out.nbytes and node.out not in outputs and node.is_of_one_dtype
-        boxes = node.pieces.boxes if is_apart else None
-        if boxes is not None and _is_readable(node, boxes, readers[node.out]):
+        boxes = readable(node)
+        if boxes is not None:
             return _guards(node, boxes)
         places = [place.without_ones() for place in node.places]
         # Single numbers are most often the results of folds, which no point copies for less.
         is_some = _lie_in_turn(places) and math.prod(places[0].shape) > 1
         return _in_turn(node, places) if is_some else None
 
+    readers = readers_of(graph.nodes)
     rewrite(graph, rule)
     flatten(graph)
 

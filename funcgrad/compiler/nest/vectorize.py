@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler import machine
-from funcgrad.compiler.nest.accumulate import is_accurate, is_across, is_ordered
+from funcgrad.compiler.nest.accumulate import is_accurate, is_across, is_idempotent, is_ordered
 from funcgrad.compiler.nest.bounds import run_of
 from funcgrad.compiler.nest.gathers import is_chosen
 from funcgrad.compiler.nest.guards import core_of_most
@@ -115,12 +115,13 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
 def can_overlap(plan: Plan, body: list[Node], vectors: Vectors) -> bool:
     """Whether the last vector of a row may compute again some of what the one before has computed.
 
-    Everything that it reads is to be as it was. Parts of a row that run one after the other, or at
-    the same time, have no vectors in common.
+    Everything that it reads is to be as it was, and extremes have elements twice. Parts of a row
+    that run one after the other, or at the same time, have no vectors in common.
     """
     if plan.first is plan.row[-1] or plan.row[-1].size < vectors.narrow:
         return False
-    if any(plan.kind(node) != "point" for node in body):
+    folds = [node for node in body if isinstance(node, Fold)]
+    if any(plan.kind(node) == "column" or not is_idempotent(node) for node in folds):
         return False
     written = {plan.outs[node].value for node in body if node in plan.outs}
     return not any(access.value in written for node in body for access in plan.read(node))
