@@ -41,7 +41,7 @@ _OF_THE_SAME = {**_OF_ITSELF, "not_equal": False, "equal": True, "subtract": 0, 
 """Words whose result is known where both operands are the same integer."""
 
 Part = tuple[Operand, Box]
-"""What is read in a box of an array."""
+"""A box of an array, after the operand that is read there."""
 
 
 def fold_parts(graph: Graph, is_stored: Callable[[Copies], bool]) -> None:

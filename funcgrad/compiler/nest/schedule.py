@@ -24,6 +24,8 @@ import numpy as np
 from funcgrad.base.records import dataclass
 from funcgrad.compiler import machine
 from funcgrad.compiler.nest.access import common_box, everything, is_empty, seen_box
+from funcgrad.compiler.nest.accumulate import is_accurate
+from funcgrad.compiler.nest.bounds import parts_of
 from funcgrad.compiler.nest.cost import cycles_of_computing
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import (
@@ -51,7 +53,8 @@ from funcgrad.compiler.nest.nodes import (
     values_read,
     without_unread,
 )
-from funcgrad.compiler.nest.unswitch import asks_index
+from funcgrad.compiler.nest.unswitch import asks_index, is_bounded
+from funcgrad.dtypes import INT64
 from funcgrad.lowering import Reindex
 
 
@@ -239,8 +242,8 @@ class _Inlining:
         ways: list[_Way] = []
         for reader, i in readers:
             way = _way(node, reader, i)
-            if way is None or (isinstance(node, Pick) and way.box is not None):
-                return None  # only what is read at an index of its own can be fenced off
+            if way is None or (way.box is not None and not self._may_go_beyond(node, reader)):
+                return None
             is_repeated = 4 * math.prod(way.shape) > 5 * math.prod(node.out.shape)
             if is_repeated and not is_copy(node) and not is_copy(reader):
                 return None  # it is a number of a row, which its kernel computes once for it
@@ -274,6 +277,8 @@ class _Inlining:
     def _copy(self, node: Point | Pick, way: _Way) -> Operand:
         """A point as seen in another space; outside of the box, if there is one, it is anything."""
         form, shape, box = way.form, way.shape, way.box
+        if isinstance(node, Pick) and box is not None:
+            return self._add(self._within(node, way, box), node)
 
         def seen(operand: Operand) -> Operand:
             found = operand.reindexed(form, shape)
@@ -290,6 +295,50 @@ class _Inlining:
         assert inner is not None  # else its reader would have chosen the other side
         out = Value(shape, node.out.dtype)
         return self._add(Guard((found, seen(outside)), (out,), inner, node.is_fence), node)
+
+    def _within(self, node: Pick, way: _Way, box: Box) -> Pick:
+        """A lookup as seen in a box of another space; beyond it, it finds the nearest element."""
+        table, *places = (x.reindexed(way.form, way.shape) for x in node.operands)
+        lengths, steps = [*node.lengths], [*node.steps]
+        for axis, (a, b) in enumerate(box):
+            step, n = table.strides[axis], way.shape[axis]
+            if not step or (a, b) == (0, n):
+                continue
+            numbers = Value((n,), INT64)
+            numbers.array = np.clip(np.arange(n) - a, 0, b - a - 1)
+            self.graph.constants.append(numbers)
+            places.append(whole(numbers).reindexed(_along(axis, way.shape), way.shape))
+            lengths.append(b - a)
+            steps.append(step)
+            strides = (*table.strides[:axis], 0, *table.strides[axis + 1 :])
+            table = table.restrided(table.shape, strides, table.offset + a * step)
+        return replace(
+            node,
+            operands=(table, *places),
+            outs=(Value(way.shape, node.out.dtype),),
+            lengths=tuple(lengths),
+            steps=tuple(steps),
+            sites=(*node.sites, *(None for _ in places[len(node.sites) :])) if node.sites else (),
+        )
+
+    def _may_go_beyond(self, node: Node, reader: Node) -> bool:
+        """Whether a node may be computed beyond the box in which a reader wants it.
+
+        A lookup finds something there, too, which takes time where all of it is asked for.
+        """
+        return not isinstance(node, Pick) or (not any(node.sites) and self._is_bounded(reader))
+
+    def _is_bounded(self, node: Node) -> bool:
+        """Whether all that reads a node takes it only where a condition on the index holds.
+
+        A sum whose terms are looked up one by one would have another order.
+        """
+        readers = self.readers[node.out]
+        return bool(readers) and all(
+            (_takes_in_part(reader, i) and not any(map(_is_sum, self.readers[reader.out])))
+            or (isinstance(reader, Point) and self._is_bounded(reader))
+            for reader, i in readers
+        )
 
     def _add(self, copy: Point | Pick, node: Node) -> Operand:
         self._register(copy.like(node))
@@ -319,6 +368,24 @@ def _way(node: Node, reader: Node, i: int) -> _Way | None:
     if reader.looks_around(i) or reader.epoch != node.epoch:
         return None
     return _Way(form, view.shape, box)
+
+
+def _takes_in_part(node: Node, i: int) -> bool:
+    """Whether a node takes an operand only where a condition on the index holds, or does not."""
+    word, operands = parts_of(node) if type(node) is Point else ("", [])
+    is_choice = word.startswith("select") and node.operands[i] is not operands[0]
+    return is_choice and is_bounded(operands[0])
+
+
+def _is_sum(read: tuple[Node, int]) -> bool:
+    """Whether who reads something adds floats up."""
+    return isinstance(read[0], Fold) and is_accurate(read[0])
+
+
+def _along(axis: int, shape: Shape) -> Reindex:
+    """A vector along one of the axes of a space, repeated along the others."""
+    axes = tuple(0 if k == axis else None for k in range(len(shape)))
+    return Reindex(axes, (0,), (1,) * len(shape))
 
 
 def _within(view: View, box: Box) -> Reindex | None:
