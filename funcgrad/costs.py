@@ -13,7 +13,6 @@ from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.cost import traffic_of
 from funcgrad.compiler.nest.layout import Shape
 from funcgrad.compiler.nest.nodes import (
-    ArgFold,
     Branch,
     External,
     Fold,
@@ -89,8 +88,6 @@ def _evaluated(node: Node) -> tuple[Sequence[str], Shape]:
             return (node.expr,), node.space
         case Fold() | Scan():
             return (node.form.step,), node.space
-        case ArgFold():
-            return (node.form.step, node.form.better), node.operands[0].shape
         case Put():
             return (node.step,), node.operands[1].shape
     return (), ()

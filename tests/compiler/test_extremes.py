@@ -1,4 +1,4 @@
-"""The places of extremes in rows that are looked through in vectors."""
+"""The places of extremes in rows and columns that are looked through in vectors."""
 
 from __future__ import annotations
 
@@ -47,6 +47,20 @@ def test_rows(dtype: str) -> None:
         check(FUNCTIONS(x), x)
 
 
+@pytest.mark.parametrize("dtype", ["f4", *RARE])
+def test_columns(dtype: str) -> None:
+    columns = fg.jit(lambda x: (np.argmax(x, axis=-2), np.argmin(x, axis=-2)))
+    for length in LENGTHS:
+        x = rows(length, dtype)
+        for count in (3, 16):
+            given = np.ascontiguousarray(x[-count:].T)
+            check(columns(given), given.T)
+    stack = np.stack([given, given[::-1]])
+    check(columns(stack), stack.swapaxes(-1, -2))
+    flags = given > 0
+    check(columns(flags), flags.T)
+
+
 def test_other_layouts() -> None:
     x = rows(100, "f4")
     check(fg.jit(lambda x: (np.argmax(x.T, 0), np.argmin(x.T, 0)))(x), x)
@@ -57,10 +71,11 @@ def test_other_layouts() -> None:
     check(FUNCTIONS(x[8]), x[8])
 
 
-def test_threads_share_rows() -> None:
+def test_threads_share_rows_and_columns() -> None:
     x = np.random.default_rng(0).normal(size=(3000, 400)).astype(np.float32)
-    check(FUNCTIONS(x), x)
-    assert "parts" in FUNCTIONS.lower(x).as_text().partition("\nplan\n")[2]
+    for place in (FUNCTIONS, fg.jit(lambda x: (np.argmax(x.T, axis=-1), np.argmin(x.T, axis=-1)))):
+        check(place(x), x if place is FUNCTIONS else x.T)
+        assert "parts" in place.lower(x).as_text().partition("\nplan\n")[2]
 
 
 def check(actual: Any, x: np.ndarray) -> None:

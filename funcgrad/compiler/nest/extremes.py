@@ -3,7 +3,7 @@
 ``places : form, array -> integers``. The most extreme element of a row is a fold, and so is the
 least number of those that are as extreme: both share kernels with what makes the row, and with each
 other. Of a long row the extremes of blocks are found first, then the block, and the element in it.
-Columns that lie side by side are looked through together (`nodes.ArgFold`).
+Columns that lie side by side are folded together.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from funcgrad.compiler.machine import SUM_BLOCK
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.kernel import neutral
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, whole
-from funcgrad.compiler.nest.nodes import ArgFold, Copies, Fold, Pick, Point
+from funcgrad.compiler.nest.nodes import Copies, Fold, Pick, Point
 from funcgrad.dtypes import BOOL, INT64
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import ArgReduction, Reduction
@@ -34,26 +34,32 @@ def places(builder: Builder, form: ArgReduction, x: View, out: Value) -> View:
     """
     out.bounds = 0, x.shape[form.axis] - 1
     axes = [axis for axis in range(len(x.shape)) if axis != form.axis]
-    if axes and form.axis < axes[-1] and x.strides[form.axis] != 1 == x.strides[-1]:
-        return builder.result(ArgFold((x,), (out,), form))
-    x = x.permuted([*axes, form.axis])
+    are_columns = axes and form.axis < axes[-1] and x.strides[form.axis] != 1 == x.strides[-1]
     if x.dtype == BOOL:
         x = whole(builder.copy(x, np.dtype(np.uint8)))
-    return _of_rows(builder, form, x, out)
+    if are_columns:
+        return _first(builder, form, x, form.axis, out)
+    return _of_rows(builder, form, x.permuted([*axes, form.axis]), out)
 
 
 def _of_rows(builder: Builder, form: ArgReduction, x: View, out: Value) -> View:
     """The places of extremes along the last axis."""
     if x.shape[-1] > 2 * BLOCK:
         return _of_long_rows(builder, form, x, out)
+    return _first(builder, form, x, len(x.shape) - 1, out)
+
+
+def _first(builder: Builder, form: ArgReduction, x: View, axis: int, out: Value) -> View:
+    """The first place along an axis of what is as extreme as the most extreme element."""
     # Numbers as wide as the elements are chosen in the same vectors.
     count = np.dtype(np.int32 if x.dtype.itemsize <= 4 else np.int64)
-    numbers = builder.constant(np.arange(x.shape[-1], dtype=count)).broadcast(x.shape)
-    most = _along(_most(builder, form, x), x)
+    numbers = builder.constant(np.arange(x.shape[axis], dtype=count))
+    numbers = numbers.restrided(x.shape, tuple(int(k == axis) for k in range(len(x.shape))), 0)
+    most = _along(_most(builder, form, x, axis), x, axis)
     nowhere = Uniform(neutral("{highest}", count), x.shape)
     expr = f"select({form.better}, {{3}}, {{2}})"
     found = builder.result(Point((most, x, numbers, nowhere), (Value(x.shape, count),), expr))
-    least = Reduction((len(x.shape) - 1,), "{highest}", "minimum({0}, {1})")
+    least = Reduction((axis,), "{highest}", "minimum({0}, {1})")
     if count == INT64:
         return builder.result(Fold((found,), (out,), least))
     first = builder.result(Fold((found,), (Value(out.shape, count),), least))
@@ -66,11 +72,11 @@ def _of_long_rows(builder: Builder, form: ArgReduction, x: View, out: Value) -> 
     axis, n_blocks = len(x.shape) - 1, n // BLOCK
     every = [(length,) for length in x.shape[:-1]]
     blocks = x.narrowed(axis, 0, n_blocks * BLOCK).divided([*every, (n_blocks, BLOCK)])
-    last = _most(builder, form, x.narrowed(axis, n - BLOCK, n))
+    last = _most(builder, form, x.narrowed(axis, n - BLOCK, n), axis)
     most = Value((*last.shape, n_blocks + 1), x.dtype)
     ends = (0, n_blocks), (n_blocks, n_blocks + 1)
     spots = tuple(whole(most).narrowed(axis, *end) for end in ends)
-    parts = _most(builder, form, blocks), _along(last, spots[1])
+    parts = _most(builder, form, blocks, axis + 1), _along(last, spots[1], axis)
     seen = builder.result(Copies(parts, (most,), spots))
     begins = builder.constant(np.minimum(np.arange(n_blocks + 1) * BLOCK, n - BLOCK))
     at = _of_rows(builder, form, seen, Value(last.shape, INT64))
@@ -78,21 +84,21 @@ def _of_long_rows(builder: Builder, form: ArgReduction, x: View, out: Value) -> 
     first = Pick((table, at), (Value(last.shape, INT64),), "place", (n_blocks + 1,), (1,))
     begin = builder.result(first)
     window = x.narrowed(axis, 0, BLOCK)
-    read = window, _along(begin, window)
+    read = window, _along(begin, window, axis)
     steps = (x.strides[-1],)
     block = Pick(read, (Value(window.shape, x.dtype),), "place", (n - BLOCK + 1,), steps)
     own = _of_rows(builder, form, builder.result(block), Value(last.shape, INT64))
     return builder.result(Point((begin, own), (out,), "{0} + {1}"))
 
 
-def _most(builder: Builder, form: ArgReduction, x: View) -> View:
-    """The most extreme element of every row."""
+def _most(builder: Builder, form: ArgReduction, x: View, axis: int) -> View:
+    """The most extreme elements along an axis."""
     (combines,) = expression(form.step).uses
     init = {"max": "{lowest}", "min": "{highest}"}[combines.across]
-    fold = Reduction((len(x.shape) - 1,), init, form.step)
-    return builder.result(Fold((x,), (Value(x.shape[:-1], x.dtype),), fold))
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+    return builder.result(Fold((x,), (Value(shape, x.dtype),), Reduction((axis,), init, form.step)))
 
 
-def _along(x: View, rows: Operand) -> View:
-    """One number for each row as one for each of its elements."""
-    return x.restrided(rows.shape, (*x.strides, 0), x.offset)
+def _along(x: View, other: Operand, axis: int) -> View:
+    """The elements of an array, each repeated along an axis that another one has."""
+    return x.restrided(other.shape, (*x.strides[:axis], 0, *x.strides[axis:]), x.offset)

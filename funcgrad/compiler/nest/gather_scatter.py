@@ -1,4 +1,4 @@
-"""Kernels of scatters, searches, places of extremes in columns, and scans.
+"""Kernels of scatters, searches and scans.
 
 As in `codegen` the function depends on structure only: dtypes, how many loops remain after
 neighbouring axes were merged, and which operands are contiguous or repeated. Indices that a
@@ -26,9 +26,7 @@ from funcgrad.compiler.nest.layout import (
     Operand,
     Shape,
     Uniform,
-    Value,
     View,
-    contiguous_strides,
     whole,
 )
 from funcgrad.compiler.nest.places import is_wrong, refuse, resolve, signed
@@ -171,33 +169,6 @@ def generate_copies(node: nodes.Copies) -> Iterator[Kernel]:
 def _copied(operand: Operand, place: View) -> Iterator[Kernel]:
     if not is_there(operand, place):
         yield generate_copy(operand, place)
-
-
-@generates(nodes.ArgFold)
-def generate_argfold(node: nodes.ArgFold) -> Iterator[Kernel]:
-    """The kernel that finds extremes of columns, all at once: those so far are kept in memory."""
-    (x,) = node.operands
-    source, form, axis, rank = KernelBuilder(), node.form, node.form.axis, len(x.shape)
-    memory = Value(x.shape[axis + 1 :], x.dtype)
-    strides = whole(node.out).strides
-    line, out = Access(x), Access(whole(node.out), (*strides[:axis], 0, *strides[axis:]))
-    extreme = Access(memory, (0,) * (axis + 1) + contiguous_strides(memory.shape))
-    segments = ("i", range(axis)), ("j", [axis]), ("k", range(axis + 1, rank))
-    space = _space(source, x.shape, [line, out, extreme], segments)
-    first = _declared(space)
-    outer, along, row = space.segments
-    with space.inside(outer):
-        with space.inside(row):
-            space.store(extreme, space.load(line))
-            space.store(out, 0)
-        for loop in along:
-            with space.over(loop, (of(1), loop.end)), space.inside(row):
-                here = source.assign("here", space.load(line))
-                most = source.assign("best", space.load(extreme))
-                is_new = source.assign("is_new", applied(form.better, [here, most]))
-                space.store(extreme, call("select", is_new, here, most))
-                space.store(out, call("select", is_new, loop.index, space.load(out)))
-    yield source.kernel(first.size, scratch=[memory], work=math.prod(x.shape))
 
 
 @generates(nodes.Search)

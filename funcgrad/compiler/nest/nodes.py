@@ -307,13 +307,6 @@ class Put(Node):
 
 
 @dataclass(eq=False)
-class ArgFold(Node):
-    """The places of the first extreme elements of columns that lie side by side."""
-
-    form: forms.ArgReduction
-
-
-@dataclass(eq=False)
 class Search(Node):
     """How many elements of the first operand come before each element of the second."""
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from funcgrad.compiler import machine
 from funcgrad.compiler.nest.access import Pieces, is_everything, seen_box
+from funcgrad.compiler.nest.accumulate import is_idempotent
 from funcgrad.compiler.nest.coalesce import rows_of
 from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.kernel import neutral
@@ -124,8 +125,8 @@ def _written_axis(
         return None
     if not _are_few_parts(group, axis, is_inner):
         return None
-    if rows_of(group):
-        return None  # several rows are one, of whole vectors
+    if rows_of(group) or _has_extremes_of_rows(group, axis):
+        return None  # several rows are one, of whole vectors, or one is enough to do
     if space[axis] * sum(x.space == space for x in group.nodes) > machine.KERNEL_NODES:
         return None
     is_small = is_inner and max(space) <= machine.SHORT_AXIS
@@ -177,6 +178,15 @@ def _is_read_whole(group: Group, axis: int, readers: Mapping[Value, Sequence[Nod
 
 def _is_folded(group: Group, axis: int) -> bool:
     return any(isinstance(node, Fold) and axis in node.form.axes for node in group.nodes)
+
+
+def _has_extremes_of_rows(group: Group, axis: int) -> bool:
+    """Whether rows of more than a few elements are folded into one by extremes.
+
+    A vector takes as many instructions for them as a single element, which are several.
+    """
+    folds = (x for x in group.nodes if isinstance(x, Fold) and axis not in x.form.axes)
+    return group.space[axis] > machine.FEW and any(map(is_idempotent, folds))
 
 
 def _is_one_with_next(group: Group, axis: int) -> bool:
