@@ -687,10 +687,14 @@ class While:
     Args:
         n_cond_consts: Number of constants of the condition.
         n_body_consts: Number of constants of the body.
+        has_flags: Whether the last carried value has a flag for each lane, along the first axis of
+            all that is carried, and the condition is that any of them is set. The body leaves
+            values of lanes as they are whose flags are not, and no lane needs another one.
     """
 
     n_cond_consts: int
     n_body_consts: int
+    has_flags: bool = False
 
 
 @dataclass(frozen=True)

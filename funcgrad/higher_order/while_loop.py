@@ -50,6 +50,7 @@ from funcgrad.higher_order.scan import aval_of_linear, cut, dense_tangents
 from funcgrad.higher_order.series import taylor_of_while
 from funcgrad.higher_order.switch import Switch
 from funcgrad.higher_order.updates import update_if
+from funcgrad.higher_order.while_lanes import Lanes
 from funcgrad.lowering import Call, Extern, Form
 from funcgrad.lowering import While as WhileForm
 from funcgrad.observers.checks import REPEATED, Kinds
@@ -84,6 +85,7 @@ class While(Primitive):
         checkpoint_every: Steps per chunk when the loop is reversed, or ``None``.
         max_checkpoints: Largest number of states that are kept then, or ``None``.
         progress: Label of a bar that counts steps, or ``None``.
+        lanes: The lanes that the loop was made of which has these programs.
     """
 
     condition: Program
@@ -93,6 +95,7 @@ class While(Primitive):
     checkpoint_every: int | None = None
     max_checkpoints: int | None = None
     progress: str | None = None
+    lanes: Lanes | None = None
 
     multiple_results = True
     is_composite = True
@@ -108,6 +111,12 @@ class While(Primitive):
     @property
     def shows_progress(self) -> bool:
         return self.progress is not None
+
+    @property
+    def own_lanes(self) -> Lanes | None:
+        """The lanes that it was made of, unless it has been changed since."""
+        programs = None if self.lanes is None else self.lanes.programs
+        return self.lanes if programs == (self.condition, self.body) else None
 
     @property
     def carried(self) -> slice:
@@ -269,7 +278,10 @@ class While(Primitive):
     def lower(self, *avals: ShapedArray) -> Form:
         if self.progress is not None:
             return Extern()
-        return WhileForm(self.n_cond, self.n_body)
+        lanes = self.own_lanes
+        if lanes is None or lanes.has_flags:
+            return WhileForm(self.n_cond, self.n_body, lanes is not None)
+        return Call(self.body.memo(("with flags", self), lambda: lanes.carrying_flags(self)))
 
     # Differentiation.
 
@@ -417,8 +429,14 @@ class While(Primitive):
 
     def batch(self, args: Sequence[Value], dims: Sequence[BatchDim]) -> tuple[Any, Any]:
         size = mapped_length(args, dims)
-        loop, mask = self.batched(tuple(d is not None for d in dims), size)
-        wanted = broadcast_lanes(args, [d is not None for d in dims], mask, size)
+        is_mapped = tuple(d is not None for d in dims)
+        lanes = self.own_lanes if divided_axis() is None else None
+        both = None if lanes is None else lanes.of_both(args, is_mapped, size)
+        if lanes is not None and both is not None:
+            outs, at = lanes.loop.batch(both[0], [0 if on else None for on in both[1]])
+            return lanes.divided(outs, at, size), at
+        loop, mask = self.batched(is_mapped, size)
+        wanted = broadcast_lanes(args, is_mapped, mask, size)
         outs = loop.bind(*self.batched_args(loop, wanted))
         return outs, [0 if on else None for on in self.split(mask)[2]]
 
@@ -465,18 +483,12 @@ class While(Primitive):
 
             program = stage_closed(step, avals, body.program.name)
             return replace(self, condition=cond.program, body=program), full
-        return self._by_lane(cond, body, const_mask, carry_mask, size), full
+        return self._by_lane(cond, full, size), full
 
-    def _by_lane(
-        self,
-        cond: Any,
-        body: Any,
-        const_mask: Sequence[bool],
-        carry_mask: Sequence[bool],
-        size: int,
-    ) -> While:
+    def _by_lane(self, cond: Any, mask: Mask, size: int) -> While:
         """The loop that ends when every lane has ended; finished lanes keep their values."""
         n_cond, n_body = self.n_cond, self.n_body
+        _, const_mask, carry_mask = self.split(mask)
         is_mapped = (*const_mask, *carry_mask)
         counted = count_if(self.body) if self.body.is_effectful else None
         flagged, keeps = (counted, []) if counted else update_if(self.body, n_body)
@@ -486,9 +498,8 @@ class While(Primitive):
         def condition(*xs: Any) -> list[Any]:
             return [ReduceAny((0,)).bind(evaluate(cond.program, xs)[0])]
 
-        def step(*xs: Any) -> list[Any]:
-            cond_consts, consts, carry = cut(xs, n_cond, n_body)
-            is_active = evaluate(cond.program, [*cond_consts, *carry])[0]
+        def advance(is_active: Any, *xs: Any) -> list[Any]:
+            _, consts, carry = cut(xs, n_cond, n_body)
             given = [*consts, *carry]
             if counted is None:
                 given = [is_active, *shield(self.body, is_active, given, is_mapped)]
@@ -501,14 +512,21 @@ class While(Primitive):
                 for new, old, on, same in zip_longest(outs, carry, carry_mask, keeps)
             ]
 
-        cond_avals = cond.program.in_avals
-        body_avals = body.program.in_avals
-        return replace(
-            self,
-            condition=stage_closed(condition, cond_avals, cond.program.name),
-            body=stage_closed(step, [*cond_avals[:n_cond], *body_avals], body.program.name),
-            n_body=n_cond + n_body,
-        )
+        def step(*xs: Any) -> list[Any]:
+            cond_consts, _, carry = cut(xs, n_cond, n_body)
+            return advance(evaluate(cond.program, [*cond_consts, *carry])[0], *xs)
+
+        cond_avals, given = cond.program.in_avals, stepping.program.in_avals[1:]
+        avals = [*cond_avals[:n_cond], *given[: n_body + len(carry_mask)]]
+        ends = stage_closed(condition, cond_avals, cond.program.name)
+        body = stage_closed(step, avals, self.body.name)
+        loop = replace(self, condition=ends, body=body, n_body=n_cond + n_body)
+        if self.is_effectful or axis_names_of(self) or self.own_lanes is not None:
+            return loop
+        (flag,) = cond.program.out_avals
+        stepping_lanes = stage_closed(advance, [flag, *avals], self.body.name)
+        made = Lanes(self, mask, size, cond.program, stepping_lanes, (ends, body))
+        return replace(loop, lanes=made)
 
     def params(self) -> dict[str, Any]:
         shown = {} if self.progress is None else {"progress": self.progress}

@@ -303,3 +303,69 @@ def test_lanes_of_many_numbers_stay_as_they_are() -> None:
     for level in x:
         expected.append(c := 1.0 / (1.0 + level * (1.0 - c)))
     np.testing.assert_allclose(fg.jit(sweep)(x), expected, rtol=1e-14)
+
+
+def steps_to_one(x: Any, factor: Any) -> tuple[Any, Any]:
+    """How often a number is to be reduced, and what is left of it."""
+
+    def is_large(state: Any) -> Any:
+        return (state[0] > 1) & (state[1] < 40)
+
+    return fg.lax.while_loop(is_large, lambda state: (state[0] * factor, state[1] + 1), (x, 0))
+
+
+def by_lane(x: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rests, counts = np.empty(x.shape, x.dtype), np.empty(x.shape, np.int64)
+    for place in np.ndindex(x.shape):
+        rest, count = x[place], 0
+        while rest > 1 and count < 40:
+            rest, count = rest * factors[place], count + 1
+        rests[place], counts[place] = rest, count
+    return rests, counts
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("n_lanes", [3, 17, 64, 1000])
+def test_lanes_stop_when_their_condition_does(n_lanes: int, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 100, n_lanes).astype(dtype)
+    factors = rng.uniform(0.5, 1.01, n_lanes).astype(dtype)
+    compiled = fg.jit(fg.vmap(steps_to_one))
+    for found, expected in zip(compiled(x, factors), by_lane(x, factors), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    plan = compiled.lower(x, factors).as_text().partition("\nplan\n")[2].partition("\n# kernel")[0]
+    assert "  while" not in plan
+
+
+def test_lanes_of_several_axes_are_those_of_one() -> None:
+    rng = np.random.default_rng(0)
+    x, factors = rng.uniform(0, 100, 30), rng.uniform(0.5, 1.01, 20)
+    inner = fg.vmap(steps_to_one, in_axes=(0, None))
+    compiled = fg.jit(fg.vmap(inner, in_axes=(None, 0)))
+    grid = np.broadcast_arrays(x, factors[:, None])
+    for found, expected in zip(compiled(x, factors), by_lane(*grid), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert "f64[600]" in compiled.lower(x, factors).as_text()
+
+    def far(x: Any, table: Any) -> Any:
+        def step(state: Any) -> Any:
+            return state[0] * table[state[1] % 2], state[1] + 1
+
+        return fg.lax.while_loop(lambda s: (s[0] > 1) & (s[1] < 40), step, (x, 0))
+
+    # Arrays are not repeated for lanes that share them.
+    tables = np.stack([factors, factors], -1)
+    apart = fg.jit(fg.vmap(fg.vmap(far, in_axes=(0, None)), in_axes=(None, 0)))
+    for found, expected in zip(apart(x, tables), by_lane(*grid), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_derivatives_of_lanes_that_stop() -> None:
+    rng = np.random.default_rng(0)
+    x, factors = rng.uniform(0, 100, (4, 20)), rng.uniform(0.5, 0.9, (4, 20))
+    rest = fg.vmap(fg.vmap(lambda x, factor: steps_to_one(x, factor)[0]))
+    found = fg.jit(fg.grad(lambda x: np.sum(rest(x, factors))))(x)
+    _, counts = by_lane(x, factors)
+    np.testing.assert_allclose(found, factors**counts, rtol=1e-12)
+    _, moved = fg.jit(lambda x: fg.jvp(lambda x: rest(x, factors), (x,), (np.ones_like(x),)))(x)
+    np.testing.assert_allclose(moved, factors**counts, rtol=1e-12)

@@ -326,7 +326,7 @@ def change_in_place(
             _read_a_copy(graph, groups, carry.now, readers[carry.now])
             carry.now.home = carry.next
     if around.length is None or around.length >= SEVERAL:  # a copy of the start would count
-        _replace_elements(home, readers, groups, replaced, outputs)
+        _replace_elements(home, readers, groups, replaced, outputs, around.has_flags)
 
 
 def _replace_elements(
@@ -335,11 +335,15 @@ def _replace_elements(
     groups: Sequence[Group],
     replaced: Mapping[Value, Value],
     outputs: Collection[Value],
+    is_by_lane: bool,
 ) -> None:
-    """Compute carried values of loops in place, where their old elements are."""
+    """Compute carried values of loops in place, where their old elements are.
+
+    Lanes that stop one by one leave them there.
+    """
     changes = _changed_once()
     used = {v for node in home for v in (*nodes.values_read(node), *node.outs) if v.is_stored}
-    is_near = sum(value.nbytes for value in used) <= CACHES[1][0]
+    is_near = not is_by_lane and sum(value.nbytes for value in used) <= CACHES[1][0]
     for now, following in replaced.items():
         out = _before_changes(following, changes)
         if math.prod(now.shape) <= SEVERAL or not isinstance(out.maker, nodes.Point):

@@ -265,7 +265,7 @@ class _Joiner:
             return self.source.kernel(scratch=self.job.scratch, nodes=nodes)
         # Lanes have memory of their own in all arrays, so that parts need none.
         assert isinstance(self.job.node, Loop)
-        work = (self.job.node.length or 1) * sum(kernel.work for kernel in _kernels(self.job))
+        work = (self.job.node.length or SEVERAL) * sum(kernel.work for kernel in _kernels(self.job))
         return self.source.kernel(self.lanes, nodes=nodes, is_parallel=True, work=work)
 
     def _everything(self) -> None:
@@ -378,6 +378,9 @@ class _Joiner:
                 self._end(carry.now, carry.final)
             return
         test, body = job.sections
+        if self.block is not None:
+            self._flagged(node, name, body)
+            return
         holds = self.source.assign(f"{name}h", equal(call("i64", 0), 0))
         with self.source.repeated(f"{name}t", holds):
             self._section(test)
@@ -386,6 +389,27 @@ class _Joiner:
             with self.source.when(holds):
                 self._section(body)
                 self._go_on(job)
+
+    def _flagged(self, node: Loop, name: str, body: Section) -> None:
+        """Iterations of a block of lanes, until the flag of none is set."""
+        assert self.block is not None
+        flags, scope = node.carries[-1].now.home, self._scope()
+        first, end = self.block
+        address = self._address(flags.slot, flags.offset) + first
+        pointer = self.source.assign(f"{name}p", call("ptr_u8", address))
+        holds = self.source.assign(f"{name}h", equal(call("i64", 0), 0))
+        with self.source.repeated(f"{name}t", holds):
+            with self.source.when(equal(end - first, self.block_length)):
+                found = call("load", pointer, call("lanes", 0, self.block_length), scope)
+                some = self.source.assign(f"{name}o", call("across_bitwise_or", found))
+                self.source.assign(holds.name, call("not_equal", some, 0))
+            with self.source.otherwise():
+                self.source.assign(holds.name, equal(call("i64", 0), 1))
+                with self.source.loop(f"{name}f", 0, end - first) as lane:
+                    flag = call("not_equal", call("load", pointer, lane, scope), 0)
+                    self.source.assign(holds.name, holds | flag)
+            with self.source.when(holds):
+                self._section(body)
 
     def _go_on(self, job: Nested) -> None:
         """Set, swap and move addresses between iterations."""

@@ -37,7 +37,7 @@ def lanes_of(job: Nested, registers: Registers) -> tuple[int, int]:
         registers: The numbers of it that have variables.
     """
     node = job.node
-    if not isinstance(node, Loop) or node.length is None:
+    if not isinstance(node, Loop) or (node.length is None and not _has_flags(node)):
         return 0, 0
     if any(carry.is_in_place and registers.of(carry.now) is not None for carry in node.carries):
         return 0, 0  # every block begins with the numbers that were there before the first one
@@ -52,7 +52,14 @@ def lanes_of(job: Nested, registers: Registers) -> tuple[int, int]:
     if nbytes * VECTOR_BYTES > following:
         return 0, 0
     most = max(nearest // (2 * nbytes), VECTOR_BYTES)
+    # Of lanes that stop one by one, the fewer wait for the last one of a block the better.
+    most = SEVERAL if node.length is None else most
     return count, min(1 << (most.bit_length() - 1), VECTORS * VECTOR_BYTES)
+
+
+def _has_flags(node: Loop) -> bool:
+    """Whether a loop of unknown length leaves lanes that have stopped where they are."""
+    return node.has_flags and all(carry.is_in_place for carry in node.carries)
 
 
 class _Lanes:

@@ -106,7 +106,7 @@ class Nester:
             Carry(now, result, link, final)
             for (now, link), result, final in zip(starts, graph.outputs, finals, strict=True)
         ]
-        self._add_loop([], (test, graph), carries, None)
+        self._add_loop([], (test, graph), carries, None, form.has_flags)
         rest = iter(finals)
         return [whole(next(rest)) if on else x for on, x in zip(carried, operands[b:], strict=True)]
 
@@ -200,10 +200,12 @@ class Nester:
         graphs: tuple[Graph, ...],
         carries: list[Carry],
         length: int | None,
+        has_flags: bool = False,
     ) -> None:
         outs = [*(c.final for c in carries if c.final is not None), *stacks]
         links, operands = tuple(self.links), Loop.reads(self.links, carries, outs)
-        self.builder.add(Loop(operands, tuple(outs), graphs, links, tuple(carries), length))
+        made = Loop(operands, tuple(outs), graphs, links, tuple(carries), length, has_flags)
+        self.builder.add(made)
 
 
 def _needed(body: Program, makers: Mapping[Atom, int], output: Atom) -> Sequence[Equation] | None:

@@ -445,10 +445,12 @@ class Loop(Nest):
     Attributes:
         carries: What goes from iteration to iteration.
         length: Number of iterations, or ``None`` where the first of two bodies is a condition.
+        has_flags: As of `lowering.While`: then lanes may stop one by one.
     """
 
     carries: tuple[Carry, ...]
     length: int | None
+    has_flags: bool = False
 
     @staticmethod
     def reads(
