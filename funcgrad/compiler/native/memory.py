@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from funcgrad.compiler import machine
 from funcgrad.compiler.abi import LANES_SLOT, LOOK_SLOT
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.native.apart import loader
@@ -504,27 +505,64 @@ def _store_each(builder: Builder, sig: Signature, values: list[Any]) -> None:
 
 @_define("turn", "none", "pointer", "pointer", "integer", "number", "scope", "scope")
 def _turn(builder: Builder, sig: Signature, values: list[Any]) -> None:
-    """Transpose a square tile: rows a number of bytes apart, into memory without gaps.
+    """Transpose a square tile: rows a number of bytes apart, into memory without gaps."""
+    type = vector_of(memory_type(sig.args[0].element), sig.args[3].literal_value)
+    symbol = f"turn.{type.suffix}"
+    builder.module.helper(symbol, _turned(type))
+    builder.run(symbol, *values[:3])
 
-    In each of log2(count) stages rows exchange every other stretch of theirs (Eklundh, 1972).
+
+def _turned(type: Type) -> Callable[[Module, str], None]:
+    """Write the function that transposes a tile: ``(to, from, step)``.
+
+    It does so block by block, whose rows are registers: of a whole tile, of which the registers do
+    not hold one, LLVM took five times as long to write a program that was slower.
     """
-    target, source, step, *_ = values
-    count, loaded, stored = (t.literal_value for t in sig.args[3:])
-    element = memory_type(sig.args[0].element)
-    type, rows = vector_of(element, count), []
-    access = builder.module.access(loaded)
-    for k in range(count):
-        place = builder.moved(source, step * k, I8)
-        rows.append(builder.let(f"load {type}, {place}, align {type.nbytes}{access}", type, "u"))
-    stretch = 1
+    element, count = type.element, type.count
+    _, features = llvm_backend.cpu()
+    size = min(machine.registers(features)[0] // element.nbytes, count)
+    block = vector_of(element, size)
+
+    def write(module: Module, symbol: str) -> None:
+        arguments = [POINTER, POINTER, I64]
+        builder = Builder(module, Function(symbol, VOID, arguments, "noinline nounwind"))
+        target, source, step = builder.arguments("ppi")
+
+        def turn(i: Emitted, j: Emitted) -> None:
+            place = builder.moved(builder.moved(source, i * size * step, I8), j * size, element)
+            rows = []
+            for k in range(size):
+                address = builder.moved(place, step * k, I8)
+                rows.append(
+                    builder.let(f"load {block}, {address}, align {type.nbytes}", block, "u")
+                )
+            place = builder.moved(target, j * (size * count) + i * size, element)
+            for k, row in enumerate(_exchanged(rows)):
+                address = builder.moved(place, builder.number(I64, k * count), element)
+                builder.do(f"store {row}, {address}, align {type.nbytes}")
+
+        n_blocks = builder.number(I64, count // size)
+        if size < count:
+            builder.in_turn(n_blocks, lambda i: builder.in_turn(n_blocks, lambda j: turn(i, j)))
+        else:
+            turn(*[builder.number(I64, 0)] * 2)
+        builder.end("ret void")
+
+    return write
+
+
+def _exchanged(rows: list[Emitted]) -> list[Emitted]:
+    """The columns of as many rows: in each stage they exchange every other stretch of theirs.
+
+    There are log2(count) of them (Eklundh, 1972).
+    """
+    rows, count, stretch = [*rows], len(rows), 1
     while stretch < count:
         for k in (k for k in range(count) if not k & stretch):
             low, high = rows[k], rows[k + stretch]
             rows[k], rows[k + stretch] = (low.mixed(high, m) for m in stretches(count, stretch))
         stretch *= 2
-    for k, row in enumerate(rows):
-        place = builder.number(I64, k * count)
-        write(builder, row, builder.moved(target, place, element, INBOUNDS), stored)
+    return rows
 
 
 def stretches(count: int, stretch: int) -> tuple[list[int], list[int]]:

@@ -7,6 +7,7 @@ is transposed, kept on the stack, and read along the row like everything else.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from funcgrad.compiler.loops.language import Expression, Variable, call, equal
 from funcgrad.compiler.machine import MOST_TRANSPOSED, SHORT_AXIS, VECTOR_BYTES
@@ -76,18 +77,24 @@ class TransposedTiles:
         source, space = self.source, self.plan.space
         *others, across, along = space.loops
         n = VECTOR_BYTES // next(iter(self.buffers)).dtype.itemsize
+        # Short axes, whose lengths the kernel knows, may have no whole tile.
+        is_tiled = min(across.size, along.size) >= min(n, SHORT_AXIS + 1)
         with (
             space.inside(others),
             source.blocks("t", 0, along.end, n) as (t, edge),
             source.blocks("s", across.begin, across.end, n) as (s, last),
         ):
-            with source.when(equal(edge - t, n) & equal(last - s, n)):
-                self._transpose(n, t, s, last)
-                with space.over(across, (s, last)):
-                    suffix = space.lanes(call("lanes", t, n))
-                    with space.in_lanes(suffix):
-                        statements(self._row(n, s, last, suffix))
-            with source.otherwise(), space.over(across, (s, last)):
+            if is_tiled:
+                with source.when(equal(edge - t, n) & equal(last - s, n)):
+                    self._transpose(n, t, s, last)
+                    with space.over(across, (s, last)):
+                        suffix = space.lanes(call("lanes", t, n))
+                        with space.in_lanes(suffix):
+                            statements(self._row(n, s, last, suffix))
+            with (
+                source.otherwise() if is_tiled else nullcontext(),
+                space.over(across, (s, last)),
+            ):
                 loaded = hoist()
                 # Vectors, too, of one element, so that LLVM need not look for any.
                 with source.loop(along.variable, t, edge) as index:
