@@ -181,7 +181,7 @@ class _Generator:
             llvm.call("DisposeMemoryBuffer", buffer)
 
 
-_SIMPLIFYING = ("AlwaysInliner", "GlobalDCE", "SROA", "SimplifyCFG", "InstCombine", "SimplifyCFG")
+_SIMPLIFYING = ("AlwaysInliner", "SROA", "SimplifyCFG", "InstCombine")
 """Passes for modules that are written as they should be, but for what is to be inlined."""
 
 
