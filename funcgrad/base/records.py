@@ -15,12 +15,13 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from reprlib import recursive_repr
-from types import NoneType
+from types import CodeType, FunctionType, NoneType
 from typing import TYPE_CHECKING, Any
 
 from funcgrad.base.forking import Lock
-from funcgrad.base.signatures import annotations_of, bare
+from funcgrad.base.signatures import annotations_of
 
 __all__ = ["dataclass", "make_record"]
 
@@ -94,7 +95,9 @@ def _restore(cls: Any, before: dict[str, Any]) -> None:
 def _finish(cls: Any, options: dict[str, bool]) -> None:
     is_frozen = options.get("frozen", False)
     _add_fields(cls)
-    cls.__dataclass_params__ = _PARAMETERS[is_frozen]
+    for name in ("__dataclass_params__", "__replace__"):
+        if name in vars(_EXAMPLES[is_frozen]):
+            setattr(cls, name, vars(_EXAMPLES[is_frozen])[name])
     own, fields = cls.__dict__, dataclasses.fields(cls)
     if "__match_args__" not in own:
         type.__setattr__(cls, "__match_args__", tuple([f.name for f in fields if f.init]))
@@ -114,33 +117,43 @@ def _finish(cls: Any, options: dict[str, bool]) -> None:
 def _add_fields(cls: Any) -> None:
     """Collect the fields of a class, as `dataclasses` does, and leave their defaults in it.
 
-    Those of its own are read from a class that has nothing else, so that no methods are written.
+    Raises: ValueError: A default is one that objects could change.
     """
-    alone, names = bare(cls), annotations_of(cls)
-    given = {name: value for name, value in cls.__dict__.items() if name in names}
-    for name, value in given.items():
-        setattr(alone, name, value)
-    dataclasses.dataclass(alone, **_NO_METHODS)
     fields: dict[str, Any] = {}
     for base in cls.__mro__[:0:-1]:
         fields.update(getattr(base, "__dataclass_fields__", {}))
-    fields.update(alone.__dataclass_fields__)
-    for name, value in given.items():
-        if isinstance(value, dataclasses.Field) and value.default is dataclasses.MISSING:
+    for name, annotation in annotations_of(cls).items():
+        if "ClassVar" in str(annotation):
+            continue
+        given = cls.__dict__.get(name, dataclasses.MISSING)
+        is_told = isinstance(given, dataclasses.Field)
+        found: Any = given if is_told else dataclasses.field(default=given)
+        if type(found.default).__hash__ is None:
+            raise ValueError(f"{cls.__qualname__}.{name} needs a default_factory")
+        found.name, found.type, found.kw_only, found._field_type = name, annotation, False, _FIELD
+        fields[name] = found
+        if is_told and found.default is dataclasses.MISSING:
             delattr(cls, name)
-        elif isinstance(value, dataclasses.Field):
-            setattr(cls, name, value.default)
+        elif is_told:
+            setattr(cls, name, found.default)
     cls.__dataclass_fields__ = fields
-    if "__replace__" in alone.__dict__:
-        cls.__replace__ = alone.__replace__
 
 
-_NO_METHODS: Any = {"init": False, "repr": False, "eq": False, "match_args": False}
-_PARAMETERS: Any = [
-    vars(dataclasses.dataclass(type("_Empty", (), {}), frozen=is_frozen))["__dataclass_params__"]
-    for is_frozen in (False, True)
-]
-"""By whether objects are frozen, what `dataclasses` notes of their class."""
+@dataclasses.dataclass
+class _Example:
+    x: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _FrozenExample:
+    x: int
+
+
+_EXAMPLES = _Example, _FrozenExample
+"""By whether objects are frozen, a class with what `dataclasses` leaves in each."""
+
+_FIELD: Any = dataclasses.fields(_EXAMPLES[0])[0]._field_type  # type: ignore[attr-defined]
+"""Mark of a field among the variables of a class."""
 
 
 def _refusals(cls: Any, names: frozenset[str]) -> tuple[Callable[..., None], Callable[..., None]]:
@@ -186,31 +199,46 @@ def _representation(names: Sequence[str]) -> Callable[[Any], str]:
 def _initializer(cls: type, is_frozen: bool) -> Callable[..., None]:
     """``__init__`` of a data class: its fields in their order, then ``__post_init__``."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_absent": dataclasses.MISSING}
-    parameters, lines = ["self"], []
-    for field in dataclasses.fields(cls):
-        name, value = field.name, field.name
-        if field.default_factory is not dataclasses.MISSING:
-            known[f"_new_{name}"] = field.default_factory
-            parameters.append(f"{name}=_absent")
-            value = f"_new_{name}() if {name} is _absent else {name}"
-        elif field.default is not dataclasses.MISSING:
-            known[f"_default_{name}"] = field.default
-            parameters.append(f"{name}=_default_{name}")
-        else:
+    names: dict[Any, str] = {}
+    parameters, lines, defaults = ["self"], [], []
+    for k, field in enumerate(dataclasses.fields(cls)):
+        name = value = f"_{k}"
+        names[name] = field.name
+        is_made = field.default_factory is not dataclasses.MISSING
+        if is_made:
+            known[f"_new{k}"] = field.default_factory
+            value = f"_new{k}() if {name} is _absent else {name}" if field.init else f"_new{k}()"
+        if field.init:
             parameters.append(name)
-        if not field.init:
-            parameters.pop()
-            if value == name:
-                continue  # a default is the class's, anything else is for __post_init__
-            value = f"_new_{name}()"
+            if is_made or field.default is not dataclasses.MISSING:
+                defaults.append(field.default)
+            elif defaults:
+                raise TypeError(f"{cls.__qualname__}.{field.name} follows one with a default")
+        elif not is_made:
+            continue  # a default is the class's, anything else is for __post_init__
         lines.append(f" _set(self, {name!r}, {value})" if is_frozen else f" self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         lines.append(" self.__post_init__()")
-    exec(f"def __init__({', '.join(parameters)}):\n" + "\n".join(lines or [" pass"]), known)
-    made: Callable[..., None] = known["__init__"]
+    lines.append(" pass")
+    code = _compiled(f"def __init__({', '.join(parameters)}):\n" + "\n".join(lines))
+    variables, attributes, constants = (
+        tuple([names.get(x, x) for x in part])
+        for part in (code.co_varnames, code.co_names, code.co_consts)
+    )
+    code = code.replace(co_varnames=variables, co_names=attributes, co_consts=constants)
+    made = FunctionType(code, known, "__init__", tuple(defaults))
     made.__qualname__ = f"{cls.__qualname__}.__init__"
     made.__module__ = cls.__module__
     return made
+
+
+@lru_cache(256)
+def _compiled(text: str) -> CodeType:
+    """The code of a function, in which fields have numbers: many classes share it."""
+    known: dict[str, Any] = {}
+    exec(text, known)
+    code: CodeType = known["__init__"].__code__
+    return code
 
 
 if TYPE_CHECKING:

@@ -48,12 +48,6 @@ else:
         return inspect.get_annotations(cls)
 
 
-def bare(cls: type) -> Any:
-    """A class that has the annotations of another one, and nothing else."""
-    about = {"__module__": cls.__module__, "__doc__": cls.__name__}
-    return type(cls.__name__, (), about | {"__annotations__": annotations_of(cls)})
-
-
 def docstring(
     summary: str,
     meanings: Mapping[str, str],
