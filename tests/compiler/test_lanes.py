@@ -337,6 +337,13 @@ def test_lanes_stop_when_their_condition_does(n_lanes: int, dtype: str) -> None:
     assert "  while" not in plan
 
 
+def test_blocks_of_lanes_that_stop_count_their_steps_together() -> None:
+    """So a program of many lanes looks whether to stop, however few steps each of them takes."""
+    x = np.ones(1000)
+    text = fg.jit(fg.vmap(steps_to_one)).lower(x, x).as_text()
+    assert 0 < text.index("t = i64(0)") < text.index("for q in") < text.index("look(slots)")
+
+
 def test_lanes_of_several_axes_are_those_of_one() -> None:
     rng = np.random.default_rng(0)
     x, factors = rng.uniform(0, 100, 30), rng.uniform(0.5, 1.01, 20)

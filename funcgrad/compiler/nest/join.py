@@ -64,6 +64,9 @@ from funcgrad.intrinsics import CASTS, INTRINSICS
 MOST_LINES = 2 * LOOP_OPERATIONS
 """Lines of a joined function: LLVM takes its time for each."""
 
+_COUNTER = "t"
+"""The variable that counts iterations of all blocks of lanes that stop one by one."""
+
 _N_SCOPES = {
     **dict.fromkeys(
         ("load", "load_apart", "load_each", "load_run", "load_where", "store", "store_each"), 1
@@ -247,6 +250,7 @@ class _Joiner:
     def kernel(self) -> Kernel:
         """The kernel that runs it."""
         if self.lanes:
+            self.source.assign(_COUNTER, call("i64", 0))
             with self.source.blocks("q", *self.source.span(), self.block_length) as self.block:
                 self._everything()
         else:
@@ -398,7 +402,7 @@ class _Joiner:
         address = self._address(flags.slot, flags.offset) + first
         pointer = self.source.assign(f"{name}p", call("ptr_u8", address))
         holds = self.source.assign(f"{name}h", equal(call("i64", 0), 0))
-        with self.source.repeated(f"{name}t", holds):
+        with self.source.repeated_on(_COUNTER, holds):
             with self.source.when(equal(end - first, self.block_length)):
                 found = call("load", pointer, call("lanes", 0, self.block_length), scope)
                 some = self.source.assign(f"{name}o", call("across_bitwise_or", found))

@@ -150,7 +150,14 @@ class KernelBuilder(FunctionBuilder):
     @contextmanager
     def repeated(self, counter: str, holds: Variable) -> Iterator[Variable]:
         """A loop for as long as a variable holds, likewise."""
-        index = self.assign(counter, call("i64", 0))
+        self.assign(counter, call("i64", 0))
+        with self.repeated_on(counter, holds) as index:
+            yield index
+
+    @contextmanager
+    def repeated_on(self, counter: str, holds: Variable) -> Iterator[Variable]:
+        """The same with a counter that has begun: loops in a loop stop after as many in all."""
+        index = Variable(counter)
         with self.repeat(holds):
             self.assign(counter, index + 1)
             with self.when(equal(index & (ITERATIONS - 1), 0)):
