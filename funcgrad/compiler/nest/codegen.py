@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from funcgrad.compiler import machine
-from funcgrad.compiler.loops.language import Expression, Variable, call, equal
+from funcgrad.compiler.loops.language import Expression, Variable, all_of, call, equal
 from funcgrad.compiler.nest.accumulate import Accumulator
 from funcgrad.compiler.nest.arrange import is_on
 from funcgrad.compiler.nest.columns import Columns
@@ -26,7 +26,7 @@ from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, depth_first
 from funcgrad.compiler.nest.plan import Plan, is_function
 from funcgrad.compiler.nest.tiles import TransposedTiles
-from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Split, Unswitcher
+from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Side, Split, Unswitcher
 from funcgrad.compiler.nest.vectorize import can_overlap, has_rows_at_once, vectors_of
 
 TILE = 2 * machine.VECTOR_BYTES // 4
@@ -281,19 +281,15 @@ class _Writer:
             return
         row = plan.row[-1]
         split = self.splits[plan.bodies.index(body)]
-        limits = None
-        if split is not None:
-            limits = Limits(plan, split, lambda node, x: self._name(node, loaded, x))
+        sides = () if split is None or blocked else split.of_whole_rows
+        limits = None if split is None else self._limits(split.but(sides))
+        if sides:
+            tests = (self._test(side) for side in sides)
+            with self.source.when(all_of([*tests])):
+                self._pass(body, vectors, limits)
+            return
         if not blocked:
-            for span, part in self._parts((row.begin, row.end), body, vectors, limits):
-                if limits is not None and limits.stride is not None:
-                    self.skipped = (
-                        machine.SEVERAL
-                    )  # of so many elements one is computed, by a guess
-                    with space.strided(*limits.over_multiples(span)):
-                        self._statements(part, loaded)
-                else:
-                    self._elements(span, part, vectors)
+            self._pass(body, vectors, limits)
             return
         # Where elements do not lie beside each other, fewer lanes share the additions.
         is_dense = vectors is not None or max(row.steps.values()) <= 1
@@ -308,6 +304,25 @@ class _Writer:
                 with space.elements(span, vectors, self.carried):
                     self._statements(part, loaded)
             self._end_blocks(blocked, equal(block[0], row.begin))
+
+    def _limits(self, split: Split) -> Limits:
+        return Limits(self.plan, split, lambda node, x: self._name(node, self.loaded, x))
+
+    def _test(self, side: Side) -> Expression:
+        """Whether a row is between bounds that concern all of it."""
+        holds = self._name(side.node, self.loaded, side.operand)
+        return holds if side.kind == "when" else call("logical_not", holds)
+
+    def _pass(self, body: list[Node], vectors: Vectors | None, limits: Limits | None) -> None:
+        """The innermost loop of a pass without blocks."""
+        row = self.plan.row[-1]
+        for span, part in self._parts((row.begin, row.end), body, vectors, limits):
+            if limits is not None and limits.stride is not None:
+                self.skipped = machine.SEVERAL  # of so many elements one is computed, by a guess
+                with self.space.strided(*limits.over_multiples(span)):
+                    self._statements(part, self.loaded)
+            else:
+                self._elements(span, part, vectors)
 
     def _end_blocks(self, blocked: list[Node], is_first: Expression) -> None:
         """Add the sums of a block, but the first ones, to those of the blocks before."""

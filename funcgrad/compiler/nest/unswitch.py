@@ -69,6 +69,9 @@ _NEGATIONS = ("logical_not", "bitwise_not")
 
 _OPPOSITE = {"low": "high", "high": "low", "when": "unless", "unless": "when"}
 
+_COUNTED = frozenset({"raise", "place", "fill"})
+"""Modes in which an index that means a place means the same one."""
+
 _FARTHEST = 1 << 61
 """Counting numbers from which distances are taken begin below it."""
 
@@ -140,6 +143,16 @@ class Split:
     inner: Part
     outer: Part
     is_same: bool = False
+
+    @property
+    def of_whole_rows(self) -> tuple[Side, ...]:
+        """Bounds between which all of a row is, or nothing, if nothing is done elsewhere."""
+        sides = (side for side in self.sides if side.counting is None)
+        return () if self.outer.body else tuple(sides)
+
+    def but(self, sides: Collection[Side]) -> Split:
+        """The same for rows that are between some of the bounds."""
+        return replace(self, sides=tuple(side for side in self.sides if side not in sides))
 
     def is_bounded(self, *kinds: str) -> bool:
         """Whether there are sides of some kinds."""
@@ -387,7 +400,9 @@ class Unswitcher:
             return not (isinstance(x, Uniform) and x.dtype == zero.dtype and x.scalar == zero)
         if node in self.plan.outs:
             old = self._source(chosen[node], chosen) if node in chosen else None
-            if not isinstance(old, View) or old.value in self.plan.made:
+            if isinstance(old, View) and old.value in self.plan.made:
+                return not _is_of_same_place(self.plan.made[old.value], node)
+            if not isinstance(old, View):
                 return True
             return self.plan.operand_access(old, node) is not self.plan.outs[node]
         return self._is_kept(node)
@@ -498,6 +513,29 @@ def _negated(found: Range) -> Range:
     if _has_opposite(sides):
         return frozenset(side.opposite for side in sides), is_inside
     return sides, not is_inside
+
+
+def _is_of_same_place(pick: Node, node: Node) -> bool:
+    """Whether a lookup finds what a node replaces, in an array of which it changes a row."""
+    put, part = node.out.placed_by, node.out.part
+    if not isinstance(pick, Pick) or put is None or part is None:
+        return False
+    x, *indices = pick.operands
+    own, base, modes = put.operands[2:], put.operands[0], {pick.mode, put.mode}
+    return (
+        isinstance(x, View)
+        and x.value is base.value
+        and (x.shape, x.strides, x.offset) == (part.shape, part.strides, part.offset)
+        and (pick.lengths, pick.steps) == (put.lengths, put.steps)
+        and (len(modes) == 1 or modes <= _COUNTED)
+        and all(_number(a) == _number(b) for a, b in zip(indices, own, strict=True))
+    )
+
+
+def _number(x: Operand) -> Hashable:
+    """The number that is the same at all indices, if it is."""
+    is_one = not any(s for n, s in zip(x.shape, x.strides, strict=True) if n > 1)
+    return (x.value, x.offset) if is_one and isinstance(x, View) else x
 
 
 def _is_about_rows(sides: Sides) -> bool:
