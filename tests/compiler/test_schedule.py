@@ -120,3 +120,28 @@ def test_kernels_that_read_the_same_array_are_one() -> None:
         assert text_of(function, x).count("\ndef kernel") == n_kernels
         for found, expected in zip(fg.jit(function)(x), function(x), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_many_operations_on_numbers_of_short_rows_are_computed_in_vectors(dtype: str) -> None:
+    def products(a: Any, v: Any, y: Any) -> Any:
+        z = a @ v
+        for _ in range(10):
+            z = np.maximum(z * y, z - y)
+        return z
+
+    def scaled(a: Any, v: Any, y: Any) -> Any:
+        return a @ v * y
+
+    rows = RNG.normal(size=(500, 50)).astype(dtype), RNG.normal(size=(500, 700)).astype(dtype)
+    for function, a, n_kernels in (
+        (products, rows[0], 2),
+        (scaled, rows[0], 1),
+        (products, rows[1], 1),
+    ):
+        v, y = (RNG.normal(size=n).astype(dtype) for n in a.shape[::-1])
+        assert text_of(function, a, v, y).count("\ndef kernel") == n_kernels
+        tolerance = 1e-4 if dtype == "f4" else 1e-12
+        np.testing.assert_allclose(
+            fg.jit(function)(a, v, y), function(a, v, y), tolerance, tolerance * 100
+        )

@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from funcgrad.compiler.machine import FEW, SHORT_AXIS, SUM_BLOCK, THREAD_WORK
+from funcgrad.compiler.machine import FEW, KERNEL_CYCLES, SHORT_AXIS, SUM_BLOCK, THREAD_WORK
+from funcgrad.compiler.nest.cost import cycles_of, cycles_of_computing
 from funcgrad.compiler.nest.fuse import Group, fuse_nodes, is_late, row_shapes
 from funcgrad.compiler.nest.nodes import Fold, Graph, Node, values_read
 
@@ -62,8 +63,18 @@ def _is_worth_it(group: Group, after: dict[Node, None]) -> bool:
         return False  # it stays on one thread, and holds on to what it has
     if rows < MIN_ROWS or not any(isinstance(node, Fold) for node in group.nodes):
         return False
-    is_slow = any(node.is_expensive for node in after)
+    is_slow = any(node.is_expensive for node in after) or _takes_long(group, after, rows)
     if is_slow and math.prod(group.space) <= MAX_ROW * rows:
         return True
     is_late_sum = any(isinstance(node, Fold) for node in after)
     return is_late_sum and math.prod(group.space) >= MIN_WORK
+
+
+def _takes_long(group: Group, after: dict[Node, None], rows: int) -> bool:
+    """Whether functions without any that is expensive are seen in the time of the rows.
+
+    About half of their time, one by one, is hidden behind that of the elements.
+    """
+    own = [node for node in group.nodes if node not in after]
+    one_by_one = rows * sum(map(cycles_of_computing, after)) / 2
+    return one_by_one > KERNEL_CYCLES + cycles_of(list(after)) + cycles_of(own) / FEW
