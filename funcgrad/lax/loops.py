@@ -7,6 +7,7 @@ compiled also outside of `jit`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy as np
 from funcgrad.base.dialect import default_dtype, dialect
 from funcgrad.base.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from funcgrad.core.avals import ShapedArray, aval_of
+from funcgrad.core.observers import describe_location
+from funcgrad.core.program import Atom, Equation, Program, makers
 from funcgrad.core.trace import Tracer
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from funcgrad.higher_order.cells import Cell, fill_cells, passing_cells, rows_of
@@ -542,7 +545,7 @@ class _Carry:
             else:
                 break
             staged = self._trace(function, scanned, has_outputs)
-        self._check(outs)
+        self._check(staged)
         return staged
 
     def _differ_in_weakness(self, before: Sequence[ShapedArray]) -> bool:
@@ -616,17 +619,18 @@ class _Carry:
             return before
         return ShapedArray(before.shape, dtype, after.weak_type)
 
-    def _check(self, outs: Sequence[ShapedArray]) -> None:
-        wrong = [
-            f"  `{path}`: {before} initially, {after} returned"
-            for path, before, after in zip(
-                self.paths,
-                type_texts(self.tree, self.avals),
-                type_texts(self.tree, outs),
-                strict=True,
-            )
-            if before != after
-        ]
+    def _check(self, staged: Staged) -> None:
+        """Raise if a step returns other types than it is given, with the lines that make them."""
+        outs = staged.program.outputs[: len(self.avals)]
+        types = [type_texts(self.tree, x) for x in (self.avals, [out.aval for out in outs])]
+        wrong: list[str] = []
+        for path, aval, out, before, after in zip(
+            self.paths, self.avals, outs, *types, strict=True
+        ):
+            if before != after:
+                wrong.append(f"  `{path}`: {before} initially, {after} returned")
+                origin = _origin_of_type(staged.program, out, aval)
+                wrong += describe_location(origin and origin.source, "changed at")
         if wrong:
             raise located(
                 ShapeError,
@@ -634,3 +638,16 @@ class _Carry:
                 *wrong,
                 "Convert the initial value or the returned one (.astype, np.broadcast_to).",
             )
+
+
+def _origin_of_type(program: Program, atom: Atom, given: ShapedArray) -> Equation | None:
+    """Find the equation that gives a value its dtype, or its shape if the dtype is as expected."""
+    made = makers(program)
+    wanted = attrgetter("dtype" if atom.aval.dtype != given.dtype else "shape")
+    kind = wanted(atom.aval)
+    origin: Equation | None = None
+    operands: Sequence[Atom] = (atom,)
+    while same := [x for x in operands if x in made and wanted(x.aval) == kind]:
+        origin, _ = made[same[0]]
+        operands = origin.inputs
+    return origin

@@ -352,13 +352,13 @@ MISTAKES = {
         lambda: lax.scan(vector, {"p": 1.0, "q": (2.0,)}, X),
         errors.ShapeError,
         "scan(vector): the carry must keep its types.",
-        "  `init['q'][0]`: f64[] initially, f64[3] returned\nConvert the initial value",
+        "  `init['q'][0]`: f64[] initially, f64[3] returned\n  changed at    test_loops.py:",
     ),
     "dtype of a carry": (
         lambda: lax.scan(lambda c, x: (c + 0.5, x), np.int32(1), X),
         errors.ShapeError,
         "the carry must keep its types",
-        "  `init`: i32[] initially, f64[] returned\nConvert the initial value",
+        "  `init`: i32[] initially, f64[] returned\n  changed at    test_loops.py:",
     ),
     "no pair": (
         lambda: lax.scan(lambda c, x: c + X, 1.0, X),
@@ -531,6 +531,18 @@ def test_mistakes(name):
     assert "\n  at            test_loops.py:" in text
     assert cure in text
     assert text.strip() == text
+
+
+def test_the_line_that_changes_a_type_is_named():
+    def step(total, x):
+        y = 2 * x
+        total = total - np.log(16)  # a float64
+        return 2 * total + y, y
+
+    with pytest.raises(errors.ShapeError) as caught:
+        lax.scan(step, np.float32(0), np.ones(3, np.float32))
+    (line,) = (x for x in str(caught.value).splitlines() if x.startswith("  changed at"))
+    assert line.endswith("total = total - np.log(16)  # a float64")
 
 
 def test_traced_lengths():
