@@ -233,9 +233,9 @@ def _packed(
         raise ValueError(f"only NumPy runs a part of it:\n{Report(executable.plan).text()}")
     frame = executable.take_frame()
     image = _Image()
-    stretches = [executable.stretch, *executable.nested]
+    step_tables = [executable.table, *executable.nested]
     slots = image.add(frame.slots)
-    tables = [image.add(each.table.view(np.int64)) for each in stretches]
+    tables = [image.add(each.words.view(np.int64)) for each in step_tables]
     inputs = [
         np.array(x, dtype).reshape(shape)
         for x, (shape, dtype) in zip(args, executable.in_types, strict=True)
@@ -244,7 +244,7 @@ def _packed(
     objects = [image.add(x) for x in (*inputs, *results)]
     others = [frame.arena, kernel_store.control_words()]
     others += [array for _, array in executable._constants]
-    others += [array for each in stretches for step in each.steps for array in step.held]
+    others += [array for each in step_tables for step in each.steps for array in step.held]
     for array in others:
         image.add(array)
     for k, number in enumerate(objects):

@@ -44,7 +44,7 @@ from funcgrad.compiler.nest.nodes import (
 )
 from funcgrad.compiler.plans import Job, Plan, nodes_of, source_lines
 from funcgrad.compiler.runtime import kernel_store, warm_memory
-from funcgrad.compiler.runtime.executable import Executable, KernelStats, Step, Stretch, step_of
+from funcgrad.compiler.runtime.executable import Executable, KernelStats, Step, StepTable, step_of
 from funcgrad.compiler.runtime.executor import BranchOfTables, Disjoint, LoopOfTables
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.python_calls import PythonCall
@@ -120,23 +120,23 @@ def _compiled(
     sources = [*functions]
     stepper = _Stepper(addresses, n_threads)
     made = [job for row in jobs for job in row]
-    stretch = Stretch([stepper.step(job) for job in made])
+    table = StepTable([stepper.step(job) for job in made])
     written = [value.home for value in graph.outputs if value.home is not value]
     if written:
-        stretch.steps.insert(0, _disjoint_step(graph, written))
-    stretch.describe = partial(_described, made, int(bool(written)))
-    stretch.seal(graph.inputs, written)
+        table.steps.insert(0, _disjoint_step(graph, written))
+    table.describe = partial(_described, made, int(bool(written)))
+    table.seal(graph.inputs, written)
     _warn_of_python_loops(program, jobs)
     stats = KernelStats(counts.compiled, counts.loaded_from_disk, counts.memory_hits)
     plan = Plan(lowered, graph, jobs, sources, memory, kernel_store.code_size(sources))
     executable = Executable(
         graph,
         memory,
-        stretch,
+        table,
         sources,
         plan,
         stats,
-        stepper.stretches,
+        stepper.step_tables,
         stepper.sites,
         any(isinstance(job, ForeignCall) and not job.is_own for job, _ in _every(jobs)),
         [job.node.primitive for job, _ in _every(jobs) if isinstance(job, PythonCall)],
@@ -222,7 +222,7 @@ def _drop_unread(graph: Graph) -> None:
 
 
 def _described(jobs: Sequence[Job], offset: int, step: int) -> str:
-    """The user's lines of a step of a stretch.
+    """The user's lines of a step of a table.
 
     Args:
         jobs: Those of its steps.
@@ -353,7 +353,7 @@ class _Stepper:
     """Makes steps of jobs, when everything has its place.
 
     Attributes:
-        stretches: The tables of inner graphs, which must live as long as the program.
+        step_tables: The tables of inner graphs, which must live as long as the program.
         sites: What kernels may refuse, by the numbers that they know.
     """
 
@@ -361,7 +361,7 @@ class _Stepper:
         self.addresses = addresses
         self.n_threads = n_threads
         self.flushes = not environment.is_on("FUNCGRAD_KEEP_SUBNORMALS")
-        self.stretches: list[Stretch] = []
+        self.step_tables: list[StepTable] = []
         self.sites: list[Site] = []
 
     def step(self, job: Job) -> Step:
@@ -392,10 +392,10 @@ class _Stepper:
 
     def _table(self, section: Section) -> int:
         """Address of the table of an inner graph."""
-        stretch = Stretch([self.step(job) for row in section.jobs for job in row])
-        stretch.seal((), ())
-        self.stretches.append(stretch)
-        return stretch.address
+        table = StepTable([self.step(job) for row in section.jobs for job in row])
+        table.seal((), ())
+        self.step_tables.append(table)
+        return table.address
 
     def _loop_step(self, job: Nested, node: Loop) -> Step:
         tables = [self._table(section) for section in job.sections]

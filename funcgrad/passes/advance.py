@@ -83,7 +83,7 @@ def _is_message(equation: Equation) -> bool:
     return as_message(equation.primitive)() is not None
 
 
-def _is_fence(equation: Equation) -> bool:
+def _is_barrier(equation: Equation) -> bool:
     """Whether no message moves across it."""
     return equation.primitive.is_effectful and not _is_message(equation)
 
@@ -132,16 +132,18 @@ def _moved_down(
         if grows or (follows and not equation.primitive.is_effectful):
             moving.append(i)
             carried.update(equation.outputs)
-    fences = [i for i, e in enumerate(equations) if _is_fence(e)] + [len(equations)]
+    barriers = [i for i, e in enumerate(equations) if _is_barrier(e)] + [len(equations)]
     place: dict[int, int] = {}
     reader: dict[Var, int] = {}
     """The first one of each result, where it comes in the end."""
     for i in reversed(range(len(equations))):
         if moving and moving[-1] == i:
             moving.pop()
-            fence = fences[bisect.bisect(fences, i)]
-            place[i] = min([reader[var] for var in equations[i].outputs if var in reader] + [fence])
-            if _nbytes(equations[i]) < LARGE_BYTES or _is_pointwise(equations[place[i] : fence]):
+            barrier = barriers[bisect.bisect(barriers, i)]
+            place[i] = min(
+                [reader[var] for var in equations[i].outputs if var in reader] + [barrier]
+            )
+            if _nbytes(equations[i]) < LARGE_BYTES or _is_pointwise(equations[place[i] : barrier]):
                 staying.update(equations[i].outputs)
         for var in _vars(equations[i]):
             reader[var] = min(place.get(i, i), reader.get(var, len(equations)))
@@ -164,7 +166,7 @@ def _moved_up(equations: Sequence[Equation], staying: set[Var]) -> list[Equation
     """Behind which equation each could come, apart from effects; -1 for the beginning."""
     place: dict[int, int] = {}
     """Behind which equation those come that move."""
-    fence = grown = -1
+    barrier = grown = -1
     for i, equation in enumerate(equations):
         inputs = {maker[var] for var in _vars(equation) if var in maker}
         is_message = _is_message(equation) and staying.isdisjoint(equation.outputs)
@@ -173,12 +175,12 @@ def _moved_up(equations: Sequence[Equation], staying: set[Var]) -> list[Equation
         if is_message and _grows(equation):
             # One ahead of who reads it: if all came at once, all results would have to be kept.
             behind, grown = max(behind, grown), i
-        earliest.append(max(behind, fence) if is_message else behind if moves else i)
+        earliest.append(max(behind, barrier) if is_message else behind if moves else i)
         maker.update((var, i) for var in equation.outputs)
         if is_message:
             _move(i, earliest[i], equations, maker, earliest, place)
-        elif _is_fence(equation):
-            fence = i
+        elif _is_barrier(equation):
+            barrier = i
     order = sorted(range(len(equations)), key=lambda i: (place.get(i, i), i in place, i))
     return [equations[i] for i in order]
 
@@ -229,7 +231,7 @@ def _together(equations: Sequence[Equation]) -> list[list[Equation]]:
     for equation in equations:
         read = set(_vars(equation))
         for key, group in list(open_.items()):
-            if _is_fence(equation) or not read.isdisjoint(group.made):
+            if _is_barrier(equation) or not read.isdisjoint(group.made):
                 del open_[key]
         cells.append([equation])
         if not _is_small(equation):
@@ -264,7 +266,7 @@ def _in_background(cells: Sequence[Sequence[Equation]]) -> list[Equation]:
     Those that are not go down to the first reader of a result: they wait for all processes.
     """
     first_reader: dict[Var, int] = {}
-    fences = [i for i, cell in enumerate(cells) if _is_fence(cell[0])] + [len(cells)]
+    barriers = [i for i, cell in enumerate(cells) if _is_barrier(cell[0])] + [len(cells)]
     for i, cell in enumerate(cells):
         for equation in cell:
             for var in _vars(equation):
@@ -285,8 +287,8 @@ def _in_background(cells: Sequence[Sequence[Equation]]) -> list[Equation]:
             begun = [Equation(later, e.inputs, e.outputs, e.source) for e in cell]
             found.append(((i, True, i), begun))
         else:
-            fence = fences[bisect.bisect(fences, i)]
-            found.append(((min(end, fence), False, i), cell))
+            barrier = barriers[bisect.bisect(barriers, i)]
+            found.append(((min(end, barrier), False, i), cell))
     return [e for _, cell in sorted(found, key=lambda row: row[0]) for e in cell]
 
 

@@ -24,7 +24,7 @@ from funcgrad.compiler.nest.kernel import Kernel
 from funcgrad.compiler.nest.nodes import Fold, Loop, Nest, Node, Point
 from funcgrad.compiler.plans import Job, nodes_of
 from funcgrad.compiler.runtime import kernel_store
-from funcgrad.compiler.runtime.executable import Executable, Step, Stretch
+from funcgrad.compiler.runtime.executable import Executable, Step, StepTable
 from funcgrad.costs import Cost, arithmetic_of
 from funcgrad.observers.source import SourceLocation
 from funcgrad.profiling import timed_steps
@@ -130,25 +130,25 @@ class TimedProgram:
         self.executable = executable
         self.has_sampler = has_sampler
         self.log = log
-        self.plain = executable.stretch
+        self.plain = executable.table
         self.tables = {s.address: s for s in executable.nested}
         self.steps: list[TimedStep] = []
         n = len(self.plain.steps) + sum(len(s.steps) for s in executable.nested)
         self.counters, self.part_counters = (np.zeros((n, 4), np.int64) for _ in range(2))
         self.counters[:, timed_steps.NUMBER] = self.part_counters[:, timed_steps.NUMBER] = range(n)
         self.counters[:, timed_steps.LOG] = self.part_counters[:, timed_steps.LOG] = log.ctypes.data
-        self.nested: list[Stretch] = []
-        self.stretch = self._timed(self.plain, plan.jobs, -1)
+        self.nested: list[StepTable] = []
+        self.table = self._timed(self.plain, plan.jobs, -1)
         graph = plan.graph
-        self.stretch.describe = self.plain.describe
+        self.table.describe = self.plain.describe
         written = [value.home for value in graph.outputs if value.home is not value]
-        self.stretch.seal(graph.inputs, written)
+        self.table.seal(graph.inputs, written)
 
     def start(self) -> None:
         """Measure from now on, from 0."""
         self.counters[:, : timed_steps.NUMBER] = self.part_counters[:, : timed_steps.NUMBER] = 0
         self.executable.timed = self
-        self.executable.stretch = self.stretch
+        self.executable.table = self.table
 
     def keep(self) -> None:
         """Keep what was measured until now: what follows does not count."""
@@ -156,15 +156,15 @@ class TimedProgram:
 
     def stop(self) -> None:
         """Run as before."""
-        self.executable.stretch = self.plain
+        self.executable.table = self.plain
 
     # The steps.
 
-    def _timed(self, stretch: Stretch, jobs: Sequence[Sequence[Job]], inside: int) -> Stretch:
+    def _timed(self, table: StepTable, jobs: Sequence[Sequence[Job]], inside: int) -> StepTable:
         rows: list[Job | None] = [job for row in jobs for job in row]
-        rows[:0] = [None] * (len(stretch.steps) - len(rows))
+        rows[:0] = [None] * (len(table.steps) - len(rows))
         steps = []
-        for job, step in zip(rows, stretch.steps, strict=True):
+        for job, step in zip(rows, table.steps, strict=True):
             number = len(self.steps)
             self.steps.append(TimedStep(job, inside))
             if isinstance(job, Nested):
@@ -172,7 +172,7 @@ class TimedProgram:
             else:
                 step = self._with_kernel(job, step, self.steps[-1], number)
             steps.append(timed_steps.timed_step(step, self.counters[number]))
-        return Stretch(steps)
+        return StepTable(steps)
 
     def _with_tables(self, job: Nested, step: Step, number: int) -> Step:
         """A loop or branch that runs tables of timed steps."""

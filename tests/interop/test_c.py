@@ -99,7 +99,7 @@ def test_steps_of_few_elements_are_one(f, n_steps):
         for a, b in zip(compiled(x), expected, strict=True):
             assert_close(a, b)
     ((_, plan),) = compiled._plans.items()
-    steps = plan.executable.stretch.steps
+    steps = plan.executable.table.steps
     assert len(steps) == n_steps or (n_steps is None and len(steps) > 1)
 
 

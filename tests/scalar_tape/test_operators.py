@@ -1,6 +1,6 @@
 """Operators and functions of traced numbers: they agree with the rules of arrays, bit by bit.
 
-What is compared with is `vjp`, whose tape is kept, so that no operation takes the short way.
+What is compared with is `vjp`, whose tape is kept, so that no operation takes the fast path.
 """
 
 from __future__ import annotations

@@ -552,24 +552,26 @@ def _turned(type: Type) -> Callable[[Module, str], None]:
 
 
 def _exchanged(rows: list[Emitted]) -> list[Emitted]:
-    """The columns of as many rows: in each stage they exchange every other stretch of theirs.
+    """The columns of as many rows: in each stage they exchange every other block of theirs.
 
     There are log2(count) of them (Eklundh, 1972).
     """
-    rows, count, stretch = [*rows], len(rows), 1
-    while stretch < count:
-        for k in (k for k in range(count) if not k & stretch):
-            low, high = rows[k], rows[k + stretch]
-            rows[k], rows[k + stretch] = (low.mixed(high, m) for m in stretches(count, stretch))
-        stretch *= 2
+    rows, count, length = [*rows], len(rows), 1
+    while length < count:
+        for k in (k for k in range(count) if not k & length):
+            low, high = rows[k], rows[k + length]
+            rows[k], rows[k + length] = (
+                low.mixed(high, m) for m in exchanged_blocks(count, length)
+            )
+        length *= 2
     return rows
 
 
-def stretches(count: int, stretch: int) -> tuple[list[int], list[int]]:
+def exchanged_blocks(count: int, length: int) -> tuple[list[int], list[int]]:
     """The elements of both rows after the exchange, counted through both of them before."""
     places = range(count)
-    low = [i if not i & stretch else count + i - stretch for i in places]
-    return low, [i + stretch if not i & stretch else count + i for i in places]
+    low = [i if not i & length else count + i - length for i in places]
+    return low, [i + length if not i & length else count + i for i in places]
 
 
 # Scopes of memory.

@@ -7,7 +7,7 @@ from typing import Any
 
 from funcgrad.compiler.native import types
 from funcgrad.compiler.native.complexes import llvm_type
-from funcgrad.compiler.native.memory import stretches
+from funcgrad.compiler.native.memory import exchanged_blocks
 from funcgrad.compiler.native.numbers import select
 from funcgrad.compiler.native.scalars import Builder
 from funcgrad.compiler.native.words import define, expect, literal_of, promote
@@ -66,7 +66,11 @@ for _intrinsic in INTRINSICS.values():
 
 
 def _trade_rule(args: Any) -> types.Signature:
-    expect(len(args) == 3 and isinstance(args[0], types.Vector), "two vectors and a stretch", args)
+    expect(
+        len(args) == 3 and isinstance(args[0], types.Vector),
+        "two vectors and the length of blocks",
+        args,
+    )
     literal_of(args[2], args)
     return types.signature(args[0], args[0], args[0], args[2])
 
@@ -79,7 +83,7 @@ def _trade(is_high: bool) -> Callable[..., Any]:
 
     def emission(builder: Builder, sig: types.Signature, values: list[Any]) -> Any:
         low, high, _ = values
-        masks = stretches(sig.return_type.count, sig.args[2].literal_value)
+        masks = exchanged_blocks(sig.return_type.count, sig.args[2].literal_value)
         return low.mixed(high, masks[is_high])
 
     return emission

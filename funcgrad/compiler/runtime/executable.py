@@ -1,6 +1,6 @@
 """Plans: what a compiled program does at run time.
 
-A plan is a stretch of native steps, run by one shared executor; some of them call Python
+A plan is a table of native steps, run by one shared executor; some of them call Python
 (`python_calls`). The tables of steps are immutable and shared by all threads; a call takes a
 *frame* (the slots and the arena) from a stock, so that calls from several threads do not meet.
 """
@@ -121,11 +121,11 @@ def scratch_words(lanes: Value) -> dict[str, int]:
 
 
 @dataclass
-class Stretch:
-    """Native steps that run without Python in between."""
+class StepTable:
+    """Table of native steps, which run without Python in between."""
 
     steps: list[Step] = field(default_factory=list)
-    table: Any = None
+    words: Any = None
     address: int = 0
     describe: Callable[[int], str] = lambda step: ""
     """Tells what a step computes, and where."""
@@ -153,8 +153,8 @@ class Stretch:
             dtype = np.dtype(value.dtype.char)
             words += [id(np.ndarray), id(dtype), flags, len(value.shape), *value.shape]
         # Addresses may have the highest bit set.
-        self.table = np.array([w & (1 << 64) - 1 for w in words], np.uint64)
-        self.address = self.table.ctypes.data
+        self.words = np.array([w & (1 << 64) - 1 for w in words], np.uint64)
+        self.address = self.words.ctypes.data
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,7 @@ class Executable:
     Args:
         graph: The nodes.
         memory: Where everything is.
-        stretch: What runs.
+        table: What runs.
         calls_libraries: Whether it calls functions of LAPACK or NumPy.
         evaluated: Operations that Python evaluates.
 
@@ -340,11 +340,11 @@ class Executable:
         self,
         graph: Graph,
         memory: Memory,
-        stretch: Stretch,
+        table: StepTable,
         kernels: Sequence[str],
         plan: Any,
         stats: KernelStats,
-        nested: Sequence[Stretch] = (),
+        nested: Sequence[StepTable] = (),
         sites: Sequence[Site] = (),
         calls_libraries: bool = False,
         evaluated: Sequence[Primitive] = (),
@@ -357,7 +357,7 @@ class Executable:
         self.plan = plan
         self._graph = graph
         self.memory = memory
-        self.stretch = stretch
+        self.table = table
         self.is_native = not evaluated
         self.is_quiet = not all(primitive.is_callback for primitive in evaluated)
         self._constants = [(v.slot, v.array) for v in graph.constants if v.array is not None]
@@ -389,8 +389,8 @@ class Executable:
 
     @property
     def table_address(self) -> int:
-        """Address of the first stretch, for the executor."""
-        return self.stretch.address
+        """Address of the first table, for the executor."""
+        return self.table.address
 
     def take_frame(self) -> Frame:
         """Memory for one call; `frames` takes it back."""
@@ -528,7 +528,7 @@ class Executable:
         """Why a call has stopped before its end; the frame is as before the call again."""
         reason = int(frame.slots[abi.STOP_SLOT])
         frame.slots[abi.STOP_SLOT] = frame.slots[abi.NEXT_SLOT] = 0
-        what = self.plan.program.name + self.stretch.describe(step)
+        what = self.plan.program.name + self.table.describe(step)
         error: BaseException
         if reason == abi.TIMED_OUT:
             limits = current_limits()

@@ -389,19 +389,17 @@ def _across_registers(symbol: str, count: int, register: str) -> Iterator[str]:
 
 def _trade(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
     t = signature.return_type
-    stretch = signature.args[2].literal_value
-    function = f"fg_{word}{stretch}_{short(t)}"
+    length = signature.args[2].literal_value
+    function = f"fg_{word}{length}_{short(t)}"
     prelude.use(f"fg_{short(t)}")
-    shift = stretch if word == "trade_high" else 0
-    low, high = f"a.x[k + {shift}]", f"b.x[k - {stretch - shift}]"
+    shift = length if word == "trade_high" else 0
+    low, high = f"a.x[k + {shift}]", f"b.x[k - {length - shift}]"
     loop = (
-        f"    for (int k = 0; k < {t.count}; k++)\n        r.x[k] = k & {stretch} ? {high} : {low};"
+        f"    for (int k = 0; k < {t.count}; k++)\n        r.x[k] = k & {length} ? {high} : {low};"
     )
     if register_of(short(t)) and t.count * int(_SHORT[t.element][1:]) == 512:
         # One register of the largest: an instruction that takes elements of two.
-        places = (
-            t.count + k - stretch + shift if k & stretch else k + shift for k in range(t.count)
-        )
+        places = (t.count + k - length + shift if k & length else k + shift for k in range(t.count))
         taken = ", ".join(map(str, places))
         loop = (
             f"#ifdef FG_SHUFFLE\n    r.v[0] = FG_SHUFFLE(a.v[0], b.v[0], {taken});\n#else\n"

@@ -1,4 +1,4 @@
-"""`jit` of arrays of the package ``jax``, and its short way from arguments to results."""
+"""`jit` of arrays of the package ``jax``, and its fast path from arguments to results."""
 
 from __future__ import annotations
 
