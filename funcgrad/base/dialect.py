@@ -102,6 +102,14 @@ def repeats_cotangents() -> bool:
     return dialect() is not NUMPY
 
 
+def reads_both_triangles() -> bool:
+    """Whether factors and eigenvalues of symmetric matrices follow from both of their triangles.
+
+    JAX takes the mean of the triangles, so that gradients are symmetric; NumPy reads one.
+    """
+    return dialect() is not NUMPY
+
+
 def default_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which the dialect computes what is of another one, or the same."""
     return dialect().dtypes.get(dtype, dtype)

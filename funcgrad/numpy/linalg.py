@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from funcgrad.base.dialect import fails_as_nan
+from funcgrad.base.dialect import fails_as_nan, reads_both_triangles
 from funcgrad.base.signatures import share
 from funcgrad.core.avals import aval_of
 from funcgrad.core.trace import Tracer
@@ -336,14 +336,14 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(*primitives.Slogdet().bind(square(a, "slogdet")))
 
 
-def symmetrized(x: Any, is_asked: bool) -> Any:
-    """Half the sum of matrices and their conjugate transposes, if asked for."""
-    if not is_asked:
+def symmetrized(x: Any, is_asked: bool | None) -> Any:
+    """Half the sum of matrices and their conjugate transposes, if asked for, or by the dialect."""
+    if not (reads_both_triangles() if is_asked is None else is_asked):
         return x
     return p.mul.bind(p.add.bind(x, adjoint(x)), aval_of(x).dtype.type(0.5))
 
 
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = False) -> Any:
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool | None = None) -> Any:
     """Cholesky factor of positive definite matrices, as `numpy.linalg.cholesky`.
 
     With ``symmetrize_input`` both triangles are read: half the sum of the matrix and its conjugate
@@ -435,7 +435,7 @@ def svdvals(x: Any, /) -> Any:
     return _factored(primitives.SingularValues(), matrix(x, "svdvals"))
 
 
-def _lower_of(a: Any, UPLO: str | None, function: str, is_symmetrized: bool) -> Any:
+def _lower_of(a: Any, UPLO: str | None, function: str, is_symmetrized: bool | None) -> Any:
     """Hermitian matrices whose lower triangle is the one to be read."""
     x = symmetrized(square(a, function), is_symmetrized)
     triangle = "L" if UPLO is None else UPLO.upper()
@@ -444,7 +444,7 @@ def _lower_of(a: Any, UPLO: str | None, function: str, is_symmetrized: bool) -> 
     return x if triangle == "L" else adjoint(x)
 
 
-def eigh(a: Any, UPLO: str | None = "L", symmetrize_input: bool = False) -> EighResult:
+def eigh(a: Any, UPLO: str | None = "L", symmetrize_input: bool | None = None) -> EighResult:
     """Eigenvalues and eigenvectors of Hermitian matrices.
 
     As `numpy.linalg.eigh`; with ``symmetrize_input`` as in `cholesky`.
@@ -455,7 +455,7 @@ def eigh(a: Any, UPLO: str | None = "L", symmetrize_input: bool = False) -> Eigh
     return EighResult(*primitives.Eigh().bind(_lower_of(a, UPLO, "eigh", symmetrize_input)))
 
 
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = False) -> Any:
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool | None = None) -> Any:
     """Eigenvalues of Hermitian matrices.
 
     As `numpy.linalg.eigvalsh`; with ``symmetrize_input`` as in `cholesky`.

@@ -88,7 +88,10 @@ MEANINGS = {
     "start": "First value; for ``rollaxis``, the position before which the axis is moved.",
     "stop": "Where to end.",
     "subscripts": 'Labels such as ``"ij,jk->ik"``; or the first operand of the interleaved form.',
-    "symmetrize_input": "Whether the matrix is replaced by the mean of it and its transpose first.",
+    "symmetrize_input": (
+        "Whether the matrix is replaced by the mean of it and its transpose first; by default only "
+        "under the name jax."
+    ),
     "tup": "Sequence of arrays.",
     "UPLO": '``"L"`` or ``"U"``: which triangle is read.',
     "v": (

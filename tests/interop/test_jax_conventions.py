@@ -33,6 +33,15 @@ with jax.enable_x64(True):
     assert jnp.interp(jnp.float32(0.5), *[jnp.arange(2, dtype=jnp.float32)] * 2).dtype == np.float32
 assert jnp.bincount(jnp.array([-1, 2])).tolist() == [1, 0, 1]
 
+# Symmetric matrices: of both triangles in numpy.linalg, of one in scipy.linalg.
+full, lower = jnp.array([[2.0, 1.0], [1.0, 3.0]]), jnp.array([[2.0, 0.0], [1.0, 3.0]])
+for function in (jnp.linalg.cholesky, jnp.linalg.eigvalsh, lambda a: jnp.linalg.eigh(a)[1] ** 2):
+    slope = jax.grad(lambda a: function(a).ravel()[-1])(full)
+    assert np.allclose(slope, slope.T) and abs(slope[0, 1]) > 0.01
+    assert np.allclose(function(lower), function((lower + lower.T) / 2))
+assert np.allclose(jax.scipy.linalg.cholesky(lower, lower=True), np.linalg.cholesky(full))
+assert np.allclose(jnp.linalg.cholesky(lower, symmetrize_input=False), np.linalg.cholesky(full))
+
 # Places outside.
 row = jnp.array([10.0, 20.0, 30.0])
 places = jnp.array([-1, -4, 5])

@@ -51,7 +51,7 @@ def cholesky(
         -> [[2. 1.]
             [0. 2.]]
     """
-    return linalg.cholesky(a, upper=not lower)
+    return linalg.cholesky(a, upper=not lower, symmetrize_input=False)
 
 
 def cho_factor(
