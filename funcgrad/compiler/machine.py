@@ -11,6 +11,8 @@ follows from them is derived where it is used.
 
 from __future__ import annotations
 
+from functools import cache
+
 # The processor.
 
 VECTOR_BYTES = 64
@@ -133,6 +135,7 @@ def cycles_of_moving(nbytes: int) -> float:
     return VECTOR_BYTES / next(rates, MEMORY_BYTES_PER_CYCLE)
 
 
+@cache
 def registers(features: str) -> tuple[int, int]:
     """Bytes of a register, and their number, of a processor with these features of LLVM."""
     names = {name.removeprefix("+") for name in features.split(",") if name.startswith("+")}

@@ -132,6 +132,8 @@ def constant(builder: Builder, t: Any, number: Any) -> Any:
 
 def cast(builder: Builder, value: Any, source: Any, target: Any) -> Any:
     """A value of type ``source`` as one of type ``target``; weak ones may be Python's numbers."""
+    if source is target and isinstance(value, Emitted):
+        return value
     if isinstance(target, types.Literal):
         return None
     if isinstance(source, types.Literal):

@@ -116,6 +116,9 @@ def _is_serial(body: language.Body) -> bool:
     return False
 
 
+_IN_VECTORS = Lanes | Vector
+
+
 class _Lowering:
     """Appends the instructions of a function to an LLVM function."""
 
@@ -306,6 +309,6 @@ class _Lowering:
     def applied(self, x: language.Apply) -> Any:
         """The value of a word."""
         signature = self.signatures[x]
-        self.n_vectors += any(isinstance(t, Lanes | Vector) for t in signature.args)
+        self.n_vectors += any(isinstance(t, _IN_VECTORS) for t in signature.args)
         operands = [self.operand(y, t) for y, t in zip(x.operands, signature.args, strict=True)]
         return WORDS[x.word].emission(self.builder, signature, operands)
