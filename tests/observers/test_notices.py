@@ -80,15 +80,13 @@ def test_calls_of_python_in_loops_are_reported_with_operation_and_line(name, tra
         pytest.skip("a callback without a method for vmap")
     with fg.debug_python_loops(), pytest.warns(PythonLoopWarning) as caught:
         TRANSFORMS[transform](function)(V)
-    # Of lanes that do not end together the body asks the condition, too.
-    assert len(caught) == 1 + ((name, transform) == ("condition", "vmap"))
-    for warning in caught:
-        text = str(warning.message)
-        assert re.search(rf"^\w*{operation}\w* in a loop of \S+ is evaluated by Python\.", text)
-        place = next(row for row in text.splitlines() if row.startswith("  at "))
-        assert "test_notices.py:" in place
-        assert "# NumPy's" in place
-        assert warning.filename == __file__
+    (warning,) = caught
+    text = str(warning.message)
+    assert re.search(rf"^\w*{operation}\w* in a loop of \S+ is evaluated by Python\.", text)
+    place = next(row for row in text.splitlines() if row.startswith("  at "))
+    assert "test_notices.py:" in place
+    assert "# NumPy's" in place
+    assert warning.filename == __file__
 
 
 @pytest.mark.parametrize("name", PYTHON)
