@@ -99,30 +99,6 @@ def test_a_batch_gives_what_single_calls_give(name: str, dtype: str) -> None:
     np.testing.assert_array_equal(fg.jit(fg.vmap(function))(x), [single(member) for member in x])
 
 
-def in_steps(x: Any) -> Any:
-    return fg.lax.fori_loop(0, 3, lambda i, c: c * 0.5 + (x * weights(x, *x.shape)).sum(), x)
-
-
-FOLDS: dict[str, Callable[[Any], Any]] = {
-    "sum": lambda x: x.sum(),
-    "mean of squares": lambda x: (x * x).mean(),
-    "product": lambda x: x @ weights(x, len(x), 4),
-    "in a loop": in_steps,
-}
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", FOLDS)
-def test_sums_do_not_depend_on_how_many_rows_are_folded_at_once(name: str, dtype: str) -> None:
-    """Several rows share a loop where there are many, in short rows and in long ones."""
-    single, together = fg.jit(FOLDS[name]), fg.jit(fg.vmap(FOLDS[name]))
-    for length in (40, 100, 900):
-        x = RNG.normal(size=(400, length)).astype(dtype)
-        alone = [single(member) for member in x[:9]]
-        for n in (2, 9, 400):
-            np.testing.assert_array_equal(together(x[:n])[:9], alone[:n])
-
-
 # Large enough that threads divide them.
 LARGE: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "elementwise": (PROGRAMS["elementwise"][0], (300_000,)),

@@ -27,7 +27,7 @@ from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, depth_f
 from funcgrad.compiler.nest.plan import Plan, is_function
 from funcgrad.compiler.nest.tiles import TransposedTiles
 from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Side, Split, Unswitcher
-from funcgrad.compiler.nest.vectorize import can_overlap, rows_at_once, vectors_of
+from funcgrad.compiler.nest.vectorize import can_overlap, has_rows_at_once, vectors_of
 
 TILE = 2 * machine.VECTOR_BYTES // 4
 """Columns of a tile, in kernels that read some arrays along their rows and others across them: what
@@ -113,22 +113,20 @@ class _Writer:
         self.splits: list[Split | None] = [None] * len(plan.bodies)
         if is_on("unswitch"):
             self.splits = [*map(self.unswitcher.split, plan.bodies, self.vectors)]
-        self.at_once = self._rows_at_once(is_inner)
+        self.is_jammed = self._has_rows_at_once(is_inner)
         self._accumulators()
         with self.space.inside(plan.batch):
             self._batch()
         self.gathers.refuse()
         self.kernel = self._finished()
 
-    def _rows_at_once(self, is_inner: bool) -> int:
-        """How many rows are written at once: vectors of more than two are single registers."""
+    def _has_rows_at_once(self, is_inner: bool) -> bool:
+        """Whether several rows are written at once: their vectors are single registers then."""
         found = [x for x, body in zip(self.vectors, self.plan.bodies, strict=True) if body]
-        if None in found or any(self.splits):
-            return 1
-        count = rows_at_once(self.plan, is_inner)
-        if count > 2:
-            self.vectors = [x and Vectors(x.narrow, x.narrow, is_split=True) for x in self.vectors]
-        return count
+        if None in found or any(self.splits) or not has_rows_at_once(self.plan, is_inner):
+            return False
+        self.vectors = [x and Vectors(x.narrow, x.narrow, is_split=True) for x in self.vectors]
+        return True
 
     def _carried_by_rows(self) -> Iterator[str]:
         """The variables in which a fold keeps what it has of the rows before."""
@@ -196,8 +194,8 @@ class _Writer:
             with self.space.inside(self.plan.outer[:-1]):
                 with self.space.inside(self.plan.outer[-1:]):
                     self._row()
-                if self.at_once > 1:
-                    self.source.jam(self.at_once, self._carried_by_rows())
+                if self.is_jammed:
+                    self.source.jam(machine.FEW, self._carried_by_rows())
             return
         *others, loop = self.plan.outer
         with (
@@ -296,6 +294,9 @@ class _Writer:
         # Where elements do not lie beside each other, fewer lanes share the additions.
         is_dense = vectors is not None or max(row.steps.values()) <= 1
         length = machine.SUM_BLOCK if is_dense else machine.SUM_BLOCK // 8
+        # As many additions as long vectors take.
+        if self.is_jammed and row.size >= self.plan.least_row:
+            length //= machine.FEW
         with self.source.blocks("block", row.begin, row.end, length) as block:
             for node in blocked:
                 self.folds[node].start_block()

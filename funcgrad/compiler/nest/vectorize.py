@@ -99,8 +99,6 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
         if is_chain:
             return Vectors(narrow, narrow)
     wide = narrow * _registers(plan, body, n_single > 0, is_chain, is_folded)
-    if is_folded and not is_chain and cost < machine.FEW and row.size < plan.least_row:
-        wide = narrow  # the order of rows that are folded at once, of which others have any number
     # In a loop, what whole vectors leave of a row is to be less than they take; elsewhere, rows of
     # other lengths share the kernel. Sums have their order.
     while is_inner and narrow < wide and row.size < (wide // 2 + 1 if is_folded else 2 * wide):
@@ -129,31 +127,23 @@ def can_overlap(plan: Plan, body: list[Node], vectors: Vectors) -> bool:
     return not any(access.value in written for node in body for access in plan.read(node))
 
 
-def rows_at_once(plan: Plan, is_inner: bool) -> int:
-    """How many rows are folded at a time, as of products with a vector.
+def has_rows_at_once(plan: Plan, is_inner: bool) -> bool:
+    """Whether several rows are folded at a time, as of products with a vector.
 
     The additions of one wait for each other, at the end those of its lanes, and what is the same in
     all rows is loaded once for them. The text is there so many times: it is for little arithmetic,
-    in loops (``is_inner``) and where there is much of it. The order of a sum does not depend on how
-    many rows there are: long rows keep all of their vectors, so that there are registers for two,
-    which pays where they share what is loaded.
+    in loops (``is_inner``) and where there is much of it.
     """
     if not plan.outer or len(plan.row) != 1 or plan.row_vectors is not None or plan.scratch:
-        return 1
+        return False
     kinds = {plan.kind(node) for node in plan.nodes}
-    is_light = (
+    return (
         "inner" in kinds <= {"point", "inner", "post"}
         and plan.outer[-1].size >= machine.FEW
         and (is_inner or math.prod(plan.shape) >= machine.JOINED_WORK)
         and all(isinstance(node, Point | Fold) for node in plan.nodes)
         and sum(map(_cost, plan.bodies)) < machine.FEW
     )
-    if not is_light:
-        return 1
-    folds = [node for node in plan.nodes if isinstance(node, Fold)]
-    if plan.row[0].size < plan.least_row or all(map(is_ordered, folds)):
-        return machine.FEW
-    return 2 if 0 in plan.outer[-1].steps.values() else 1
 
 
 def _dtypes(body: list[Node]) -> set[np.dtype[Any]]:
