@@ -121,6 +121,7 @@ RESULTS = {
     "compiler.foreign.sort_function": DTYPES,
     "compiler.foreign._asks_for_threads": LIBRARY,
     "compiler.foreign.ufunc_loop": DTYPES,
+    "compiler.machine.registers": "the processor",
     "compiler.native.llvm.integer": DTYPES,
     "compiler.native.llvm.vector_of": DTYPES,
     "compiler.native.types.lanes": DTYPES,
