@@ -29,9 +29,9 @@ NUMBERS = {id(case): number for number, case in enumerate(CASES)}
 def is_tried(case: Case, dtype: str) -> bool:
     """Whether every run compiles derivatives of a row in a dtype.
 
-    The first row of a primitive is tried in its first dtype, and in turn in the others; every 8th
-    of its other rows in one of them, in turn, where it is not elementwise. Formulas of elements are
-    the same where there is one element, or none.
+    The first row of a primitive is tried in its first dtype, and a quarter in one of the others;
+    every 12th of its other rows in one of them, in turn, where it is not elementwise. Formulas of
+    elements are the same where there is one element, or none.
     """
     dtypes = [c for c in case.dtypes if c in "fdD" and c in case.compiled_daily]
     if dtype not in dtypes:
@@ -41,22 +41,17 @@ def is_tried(case: Case, dtype: str) -> bool:
     if is_elementwise and case.label.endswith(("empty", "single")):
         return False
     if place == 0:
-        return number == 0 or (NUMBERS[id(case)] + number) % 2 == 0
-    return place % 8 == 0 and number == (place // 8) % len(dtypes)
+        return number == 0 or (NUMBERS[id(case)] + number) % 4 == 0
+    return place % 12 == 0 and number == (place // 12) % len(dtypes)
 
 
 derivative_rows = rows_of(DERIVATIVES, is_tried)
 
 
 def is_compiled(case: Case, dtype: str) -> bool:
-    """Whether every run compiles a row in a dtype: the first row of a primitive, others in turn.
-
-    Elementwise ones take turns in other dtypes than their first, in which ufuncs are tried, too.
-    """
+    """Whether every run compiles a row in a dtype: the first one of a primitive, others in turn."""
     place, number = PLACES[id(case)], case.dtypes.index(dtype)
-    if place == 0 and (number == 0 or not isinstance(case.primitive, Elementwise)):
-        return True
-    return (place + number) % 8 == 0
+    return place == number == 0 or (place + number) % 8 == 4
 
 
 @rows_of(ROWS, is_compiled)
@@ -76,7 +71,7 @@ def is_nested(case: Case, dtype: str) -> bool:
     """
     if isinstance(case.primitive, Elementwise) and NUMBERS[id(case)] % 3:
         return False
-    return dtype == case.dtypes[0] and dtype in case.compiled_daily and PLACES[id(case)] % 4 == 0
+    return dtype == case.dtypes[0] and dtype in case.compiled_daily and PLACES[id(case)] % 8 == 0
 
 
 @rows_of(DERIVATIVES, is_nested)

@@ -40,6 +40,7 @@ def run(scenario: str, tmp_path: Path, **variables: str) -> str:
 needs_posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs signals and forks")
 
 
+@pytest.mark.sampled(2)
 @needs_posix
 @pytest.mark.parametrize("scenario", guest.SCENARIOS)
 def test_the_host_is_as_it_was_at_every_moment(scenario: str, tmp_path: Path) -> None:

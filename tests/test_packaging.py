@@ -63,7 +63,7 @@ def test_import_is_quick(tmp_path):
         return float(run_python(code, environment))
 
     seconds("funcgrad")
-    ratios = [seconds("funcgrad") / seconds("numpy") for _ in range(5)]
+    ratios = [seconds("funcgrad") / seconds("numpy") for _ in range(3)]
     assert statistics.median(ratios) < TIMES_NUMPY
 
 

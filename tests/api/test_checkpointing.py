@@ -67,6 +67,7 @@ def assert_same(found, expected, rtol=1e-12):
 EXPECTED = network_gradient(WEIGHTS, X)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 @pytest.mark.parametrize(
     "gradient",

@@ -133,7 +133,7 @@ for n in (2, 3, 4, 5):
 """,
 }
 NEEDED = {"joblib": "joblib", "cloudpickle": "cloudpickle"}
-QUICK = ("spawn", "cloudpickle", "the same process")
+QUICK = ("spawn", "the same process")
 
 
 @pytest.mark.parametrize(

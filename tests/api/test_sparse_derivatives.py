@@ -334,7 +334,7 @@ def of_dense(function: Any) -> Any:
     return lambda x: dense(x)[places.row, places.col]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("function", [wide, curved, linear])
 @pytest.mark.parametrize(
     "word",

@@ -77,12 +77,14 @@ def measured(name):
     compiled = fg.jit(function, **options).lower(*map(types, shapes)).compile()
     memory = compiled.memory_analysis()
     gc.collect()
+    tracemalloc.start()  # here: it makes compiling slow
     before = tracemalloc.get_traced_memory()[0]
     args = fg.tree.map(lambda t: np.ones(t.shape, t.dtype), [types(shape) for shape in shapes])
     arguments = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.reset_peak()
     result = compiled(*args)
     peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     del result
     return {
         "predicted": memory.peak_memory_in_bytes - memory.constant_size_in_bytes,
@@ -92,5 +94,4 @@ def measured(name):
 
 
 if __name__ == "__main__":
-    tracemalloc.start()
     print(json.dumps({name: measured(name) for name in PROGRAMS}))

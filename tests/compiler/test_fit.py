@@ -107,7 +107,7 @@ def test_loops_keep_less_for_the_way_back() -> None:
     np.testing.assert_allclose(f(x), plain(x), rtol=1e-12)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs_compute_the_same_under_limits(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -105,7 +105,7 @@ def test_the_installed_release_was_tested(recwarn: pytest.WarningsRecorder) -> N
 def test_an_untested_release_compiles_by_numba_and_says_so_once(
     untested: Callable[[], None],
 ) -> None:
-    function, args = PROGRAMS["small matrices"]
+    function, args = PROGRAMS["while"]
     expected = computed(function, args)
     untested()
     before = len(kernel_store._BY_NUMBA)

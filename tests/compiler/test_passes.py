@@ -197,7 +197,7 @@ def loss_of(function: Callable[..., Any]) -> Callable[[Any], Any]:
     return lambda x: np.sum(np.sin(function(x) * 0.125))
 
 
-@pytest.mark.sampled(40, skipped="nothing")
+@pytest.mark.sampled(80, skipped="nothing")
 @pytest.mark.parametrize("skipped", ["nothing", *OPTIONAL])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_without_a_pass(name: str, skipped: str, monkeypatch: pytest.MonkeyPatch) -> None:

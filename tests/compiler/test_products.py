@@ -538,7 +538,7 @@ def test_who_waits_leaves_the_processor_to_the_one_that_works() -> None:
         import os, time
         import numpy as np, funcgrad as fg
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-        x = np.ones((1000, 1000), np.float32)
+        x = np.ones((500, 500), np.float32)
         one, two = (fg.jit(lambda x: x @ x, threads=n) for n in (1, 2))
         def seconds(f):
             f(x)

@@ -284,6 +284,7 @@ def test_nan_ties_and_signed_zeros_are_sorted_as_by_numpy() -> None:
             assert is_native(function, values)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 64, 1000])
 def test_searching(n: int, side: str) -> None:

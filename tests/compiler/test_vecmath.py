@@ -28,7 +28,7 @@ def _keep_subnormals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUNCGRAD_KEEP_SUBNORMALS", "1")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", [*DOMAINS, *TWO])
 def test_errors(name: str, dtype: Any) -> None:

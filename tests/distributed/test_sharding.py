@@ -30,7 +30,7 @@ def test_functions_of_parts_are_those_of_whole_arrays(name):
     sharded.check_array(name)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", sharded.LOSSES)
 def test_what_is_equal_in_all_lanes_counts_once(name):
     sharded.check_loss(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.examples.program import check_picture, load, run
 
@@ -73,6 +74,7 @@ def test_the_recorded_run_is_right():
     assert np.max(np.abs(means - exact_means()) / (errors + 5e-5)) < 4
 
 
+@pytest.mark.nightly
 def test_the_chains_have_converged_to_the_recorded_means(tmp_path):
     posterior = run(example, "--out-dir", tmp_path)
     means, errors = recorded()

@@ -30,6 +30,7 @@ def check(rows, most):
             assert row.peak <= plain[row.mode].peak, (row.name, row.mode)
 
 
+@pytest.mark.nightly
 def test_memory_falls_as_promised_and_the_gradient_is_the_same(tmp_path):
     # Products that are too small for OpenBLAS's threads, which wait by spinning on busy machines.
     sizes = ["--layers", 25, "--width", 8, "--batch-size", 4096, "--rounds", 1]

@@ -10,6 +10,7 @@ from tests.examples.program import check_picture, load, run
 example = load("compare_optimizers")
 
 
+@pytest.mark.nightly
 def test_all_learn_and_momentum_helps_in_the_valley(tmp_path):
     arguments = ("--steps", 150, "--valley-steps", 1000, "--output", tmp_path / "all.png")
     found = run(example, *arguments)

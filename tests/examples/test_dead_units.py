@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.examples.program import check_picture, load, run
 
@@ -11,6 +12,7 @@ example = load("dead_units")
 ILL = {"low biases", "large rate"}
 
 
+@pytest.mark.nightly
 def test_units_die_and_the_cures_help(tmp_path):
     found = run(example, "--output", tmp_path / "dead.png")
     assert set(found) == set(example.RECIPES) > ILL

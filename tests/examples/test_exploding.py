@@ -10,6 +10,7 @@ from tests.examples.program import check_picture, load, run
 example = load("exploding")
 
 
+@pytest.mark.nightly
 def test_gradients_explode_where_weights_stretch(tmp_path):
     arguments = ("--steps", 30, "--output", tmp_path / "exploding.png")
     flows, runs = run(example, *arguments)

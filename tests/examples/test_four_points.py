@@ -11,6 +11,7 @@ example = load("four_points")
 STEPS = 60
 
 
+@pytest.mark.nightly
 def test_the_loss_falls_in_every_way_to_train_alike(tmp_path, capsys):
     losses = run(example, "--steps", STEPS, "--output", tmp_path / "points.png")
     assert list(losses) == ["eager", "jitted step", "jitted loop"]

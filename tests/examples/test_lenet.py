@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.examples.program import check_picture, load, run
 
 example = load("lenet")
 
 
+@pytest.mark.nightly
 def test_98_percent_of_unseen_digits_are_read_rightly(tmp_path):
     result = run(example, "--output", tmp_path / "lenet.png")
     assert result.accuracy >= 0.98

@@ -52,6 +52,7 @@ def test_the_recorded_run_reached_98_percent_and_says_of_what():
     assert f"the three nearest neighbours {near} %" in text
 
 
+@pytest.mark.nightly
 def test_a_small_network_learns_draws_and_saves(example, tmp_path, capsys):
     saved = tmp_path / "params.npz"
     progress = example.main([*SMALL, "--out-dir", str(tmp_path), "--save", str(saved)])

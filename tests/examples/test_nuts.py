@@ -57,6 +57,7 @@ def exact_means():
     return {"mu": np.sum(weight * mu) / weight.sum(), "tau": np.sum(weight * tau) / weight.sum()}
 
 
+@pytest.mark.nightly
 def test_eight_schools_by_quadrature(tmp_path):
     posterior = run(example, "--out-dir", tmp_path, "--draws", 2000)
     assert posterior.divergences < 40

@@ -58,15 +58,15 @@ def assert_same_bits(function: Any, *args: Any) -> None:
 
 
 @pytest.mark.sampled(6)
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@pytest.mark.parametrize("first", range(0, 60, 10))
 def test_random_programs_keep_their_bits(first: int) -> None:
-    assert random_loops.compared(20, first).wrong == []
+    assert random_loops.compared(10, first).wrong == []
 
 
 @pytest.mark.sampled(6)
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@pytest.mark.parametrize("first", range(0, 60, 10))
 def test_wider_random_programs_keep_their_bits(first: int) -> None:
-    assert random_loops.compared(20, first, random_loops.Wider, 5).wrong == []
+    assert random_loops.compared(10, first, random_loops.Wider, 5).wrong == []
 
 
 @pytest.mark.nightly

@@ -210,6 +210,7 @@ def test_endless_loops_are_not_looked_at() -> None:
     assert unordered(program) is program
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("writer", "seed"),
     [(w, s) for w in (random_loops.Writer, random_loops.Wider) for s in range(0, 24, 4)],

@@ -201,17 +201,19 @@ def record(start: Any, x: Any) -> Any:
     return fg.lax.while_loop(lambda state: state[0] < 4, step, (start, *made))[1:]
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "jit"])
-def test_lanes_that_have_ended_update_nothing(wrap: Any) -> None:
-    starts, x = np.array([3, 0, 4, 2]), np.array([0.5, 1.5, np.inf, -2.0])
+def test_lanes_that_have_ended_update_nothing() -> None:
+    starts, x = np.array([3, 0, 4]), np.array([0.5, 1.5, np.inf])
     for transform in (lambda f: f, lambda f: fg.jacrev(f, 1), lambda f: fg.jacfwd(f, 1)):
         of_one = transform(lambda start, x: record(start, x)[1:])
-        found = wrap(fg.vmap(of_one))(starts, x)
-        one_by_one = [of_one(*lane) for lane in zip(starts.tolist(), x.tolist(), strict=True)]
-        for many, each in zip(found, zip(*one_by_one, strict=True), strict=True):
-            np.testing.assert_allclose(many, np.stack(each))
-    seen = wrap(fg.vmap(lambda start: record(start, 1.0)[0]))(starts)
-    np.testing.assert_array_equal(seen, [record(start, 1.0)[0] for start in starts.tolist()])
+        alone = fg.jit(of_one)  # once for all lanes and both ways
+        one_by_one = [alone(*lane) for lane in zip(starts, x, strict=True)]
+        for mapped in (fg.vmap(of_one), fg.jit(fg.vmap(of_one))):
+            for many, each in zip(mapped(starts, x), zip(*one_by_one, strict=True), strict=True):
+                np.testing.assert_allclose(many, np.stack(each))
+    seen = [record(start, 1.0)[0] for start in starts.tolist()]
+    mapped = fg.vmap(lambda start: record(start, 1.0)[0])
+    for way in (mapped, fg.jit(mapped)):
+        np.testing.assert_array_equal(way(starts), seen)
 
 
 def test_steps_of_lanes_choose_between_no_whole_arrays() -> None:

@@ -118,7 +118,7 @@ def programs() -> list[Any]:
     ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.nightly
 @pytest.mark.parametrize("flags", [["-march=native"], [], ["-march=native", "-mno-avx512f"]])
 def test_registers_of_any_length_and_none_give_the_same_bits(flags, tmp_path):
     few = R.standard_normal((9, 5, 5))
@@ -282,23 +282,25 @@ def test_rare_arguments_have_their_own_way(tmp_path):
     np.testing.assert_array_equal(found[3][m != 0], n[m != 0] // m[m != 0])
 
 
-def test_lanes_read_what_lies_beside_what_others_write(tmp_path):
+@pytest.mark.parametrize(
+    "size", [33, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 7, 31, 70))]
+)
+def test_lanes_read_what_lies_beside_what_others_write(size, tmp_path):
     """An array that is shifted within itself, in rows of all lengths."""
-    for size in (1, 7, 31, 33, 70):
-        x = R.standard_normal((5, size))
+    x = R.standard_normal((5, size))
 
-        def f(x: Any) -> Any:
-            def step(c: Any, _: Any) -> Any:
-                c = c.at[:, 1:].add(fg.numpy.tanh(c[:, :-1]))
-                return c, fg.numpy.max(c, axis=1)
+    def f(x: Any) -> Any:
+        def step(c: Any, _: Any) -> Any:
+            c = c.at[:, 1:].add(fg.numpy.tanh(c[:, :-1]))
+            return c, fg.numpy.max(c, axis=1)
 
-            return fg.lax.scan(step, x, None, length=3)
+        return fg.lax.scan(step, x, None, length=3)
 
-        made, known = exported(f, (x,), f"shifts{size}")
-        status, found = run(made, (x,), tmp_path)
-        assert status == 0
-        for got, expected in zip(found, known, strict=True):
-            np.testing.assert_allclose(got, expected, rtol=1e-14)
+    made, known = exported(f, (x,), "shifts")
+    status, found = run(made, (x,), tmp_path)
+    assert status == 0
+    for got, expected in zip(found, known, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-14)
 
 
 @pytest.mark.nightly

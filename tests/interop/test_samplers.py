@@ -129,6 +129,7 @@ def test_errors_say_what_to_do(run, text):
         run()
 
 
+@pytest.mark.nightly
 def test_random_walks_agree_with_the_posterior():
     """A compiled Metropolis chain has the moments that quadrature gives."""
     made = density()

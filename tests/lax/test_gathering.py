@@ -189,6 +189,7 @@ def test_fill_values():
         np.testing.assert_array_equal(given, x[[1, 1, 1]])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("unique", [False, True])
 def test_applied(unique):
     numbers = lax.ScatterDimensionNumbers((), (0,), (0,))

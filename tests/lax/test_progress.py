@@ -104,7 +104,7 @@ LAYERS: dict[str, Callable[[Any], Any]] = {
 BACKWARD = {"value_and_grad", "jit of value_and_grad", "value_and_grad of jit", "checkpoint"}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("loop", LOOPS)
 def test_results_are_the_same_to_the_bit(bars: list[Bar], loop: str, layer: str) -> None:

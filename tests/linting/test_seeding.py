@@ -6,7 +6,7 @@ import pytest
 
 from tests.linting import seeding
 
-QUICK = ["--every", "240", *(x for name in ("benchmarks", "posteriors", "laws", "words")
+QUICK = ["--every", "240", *(x for name in ("benchmarks", "posteriors", "laws")
                             for x in ("--corpus", name))]  # fmt: skip
 
 

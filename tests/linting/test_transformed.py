@@ -17,7 +17,7 @@ def test_faults_are_found_in_the_function_itself() -> None:
     assert missed(lambda f: f, X) == []
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("way", WAYS)
 def test_faults_are_found_in_what_is_made_of_it(way: str) -> None:
     assert missed(WAYS[way], X) == UNSEEN.get(way, [])

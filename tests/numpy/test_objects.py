@@ -416,6 +416,7 @@ OPERATIONS: list[Callable[[Any, Any], Any]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", [Parameter, Column])
 @pytest.mark.parametrize("operation", OPERATIONS, ids=range(len(OPERATIONS)))
 def test_objects_are_operands(operation: Callable[[Any, Any], Any], kind: type) -> None:

@@ -42,6 +42,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("k", [-7, -1, 0, 2, 5])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_as_numpy(name: str, k: int) -> None:

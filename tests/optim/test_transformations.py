@@ -45,6 +45,7 @@ def in_dtype(name: str, dtype: str) -> Any:
     return made(name)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_float32_stays_float32(name):
     params, tx = start(np.float32), in_dtype(name, "float32")

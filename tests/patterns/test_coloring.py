@@ -376,7 +376,7 @@ def test_compiled_trees_are_those_of_python(monkeypatch: pytest.MonkeyPatch) -> 
         np.testing.assert_array_equal(*found)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("number", range(8))
 def test_compiled_substitution_finds_the_entries(
     number: int, monkeypatch: pytest.MonkeyPatch

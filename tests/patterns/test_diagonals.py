@@ -111,7 +111,7 @@ def test_jacobians_are_the_dense_ones(f, dtype):
     assert found.nnz == pattern.nnz
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(st.lists(st.sampled_from(STEPS), min_size=1, max_size=2))
 def test_compositions(steps):
     def f(x):
@@ -250,7 +250,7 @@ def slices_of(draw, n=60):
     return found
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(slices_of(), slices_of(), st.booleans())
 def test_random_slices(some, others, is_padded):
     """Products and sums of slices at any starts and steps, put back at other places."""

@@ -85,6 +85,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_slow_line_shows_first(name):
     f, x = CASES[name]

@@ -280,6 +280,7 @@ INSIDE = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("inside", INSIDE)
 @pytest.mark.parametrize("kind", ["vjp", "jvp"])
