@@ -122,7 +122,8 @@ MOST_INNER = 4
 
 TILE_WORDS = [
     "begin", "end", "rows", "strips", "columns", "terms", "blocks", "groups", "strip_groups",
-    "tile_rows", "tile_strips", "panel", "panel_code", "block_code", "mirror_code", "inner_rows",
+    "tile_rows", "block_rows", "tile_strips", "panel", "panel_code", "block_code", "mirror_code",
+    "inner_rows",
     *(f"{word}_{k}" for k in range(MOST_INNER) for word in ("vectors", "code")),
     *(f"{word}_{x}" for x in "abc" for word in ("slot", "offset")),
     "stride_a", "stride_b", "stride_c", "row_a", "row_c", "term_a", "term_b", "column_b",
@@ -133,7 +134,8 @@ TILE_WORDS = [
 Element ``(o, i, j)`` of C is the sum over terms ``t`` of A's ``(o, i, t)`` times B's ``(o, t, j)``.
 Of each outer index ``o`` there are ``rows`` and ``strips``: a strip is a vector of neighbouring
 columns, or what is left of one. They are in ``groups`` of ``tile_rows``, each with ``strip_groups``
-of ``tile_strips``; ``begin <= unit < end`` of these are computed, ``panel`` strips at a time.
+of ``tile_strips``; ``begin <= unit < end`` of these are computed, ``block_rows`` and ``panel``
+strips at a time.
 Distances in bytes are multiples of ``stride_*`` (outer indices), ``row_*``, ``term_*`` and
 ``column_b``, where ``columns`` are counted in real numbers; or they stand in tables at ``table_*``,
 where each of ``blocks`` has ``terms``. Inner loops are those of `loops.library.tiles` for

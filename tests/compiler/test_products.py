@@ -109,7 +109,8 @@ def multiply(
     panel = min(vectors[0], max(strips, 1))
     tile = tile[0], tile[1] * panel
     tiles = -(-m // tile[0]), max(-(-strips // tile[1]), 1)
-    lane = DEPTH * (vectors[0] * shape.lanes + -(-tile[0] // rows) * rows) * a.real.itemsize
+    block = -(-tile[0] // 2 // rows) * rows  # two blocks, the second one not whole
+    lane = DEPTH * (tile[1] * shape.lanes + block) * a.real.itemsize
     scratch = np.full(lane, 255, np.uint8)  # NaN
     slots = np.zeros(FIRST_SLOT + 4, np.int64)
     arrays = (a, b, out, scratch)
@@ -125,6 +126,7 @@ def multiply(
         "groups": tiles[0],
         "strip_groups": tiles[1],
         "tile_rows": tile[0],
+        "block_rows": block,
         "tile_strips": tile[1],
         "panel": panel,
         "inner_rows": rows,

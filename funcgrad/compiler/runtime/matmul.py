@@ -40,8 +40,14 @@ from funcgrad.dtypes import short_name
 FEW_COLUMNS = machine.SEVERAL * machine.VECTOR_BYTES // machine.WORD_BYTES
 """Columns of the tiles of few rows, at least: memory is read along rows of B."""
 
-TILE_BYTES = machine.CACHES[1][0] // 2
-"""Size of a block of B: it stays in the second cache."""
+BLOCK_BYTES = machine.CACHES[1][0] // 2
+"""Size of a block of rows of A: it stays in the second cache while panels of B pass."""
+
+COPY_BYTES = 2 * BLOCK_BYTES
+"""Size of the copies of panels of a tile, at most."""
+
+MOST_BLOCKS = machine.FEW
+"""Blocks of rows of a tile, for all of which panels of B are copied once, at most."""
 
 SMALL_TILE = 2 * machine.VECTOR_BYTES // machine.WORD_BYTES
 """Rows, and columns, below which tiles are not divided any further."""
@@ -85,6 +91,7 @@ class Multiplication:
         scratch: What it needs memory for while it runs.
         inner: The rows and the vectors of its inner loops.
         tile: Rows and strips of a tile.
+        block: Rows of it that are computed panel by panel.
         panel: Strips of a panel.
         parts: Ranges of its tiles, which may run at the same time.
         library: What computes it instead of tiles.
@@ -94,6 +101,7 @@ class Multiplication:
     scratch: list[Value] = field(default_factory=list)
     inner: tuple[int, tuple[int, ...]] = (0, ())
     tile: tuple[int, int] = (0, 0)
+    block: int = 0
     panel: int = 0
     parts: list[tuple[int, int]] = field(default_factory=list)
     library: Library | None = None
@@ -121,14 +129,15 @@ class Multiplication:
             self.tile = size, size // self._shape.lanes
         else:
             self.tile = self._tile((at_once, self.panel), n_threads)
+        self.block = _even(self.tile[0], self._most_rows, at_once)
         n_tiles = outer * math.prod(self._grid)
         count = part_count(n_tiles, work, n_threads)
         bounds = [n_tiles * i // count for i in range(count + 1)]
         self.parts = list(itertools.pairwise(bounds))
         if self._copies is not Copies.NONE:
-            numbers = self.panel * self._shape.lanes
-            if self._has_block:  # it is behind a panel
-                numbers += -(-self.tile[0] // at_once) * at_once
+            numbers = self.tile[1] * self._shape.lanes
+            if self._has_block:  # it is behind the panels
+                numbers += -(-self.block // at_once) * at_once
             nbytes = min(terms * self._unit, DEPTH) * numbers * self._itemsize
             self.scratch = [lanes_of(n_threads, count, nbytes)]
 
@@ -225,7 +234,7 @@ class Multiplication:
         """Rows of A of which a block of terms stays in the second cache, also beside its copy."""
         tables = self.node.tables
         depth = min(self.node.sizes[-1], DEPTH) if tables is None else len(tables.distances[-1])
-        nbytes = TILE_BYTES // 2 if self._is_near else TILE_BYTES
+        nbytes = BLOCK_BYTES // 2 if self._is_near else BLOCK_BYTES
         return max(nbytes // max(depth * self.node.out.dtype.itemsize, 1), self._shape.rows)
 
     def _tile(self, grain: tuple[int, int], n_threads: int) -> tuple[int, int]:
@@ -236,8 +245,11 @@ class Multiplication:
             n_threads: How many threads may take part.
         """
         outer, m, n, _ = self._counts
-        rows, strips = max(min(m, self._most_rows), 1), max(n, 1)
-        lanes = self._shape.lanes
+        rows, strips, lanes = max(min(m, self._most_rows), 1), max(n, 1), self._shape.lanes
+        if self._copies is not Copies.NONE:
+            rows = max(min(m, MOST_BLOCKS * self._most_rows), 1)
+            nbytes = min(self.node.sizes[-1] * self._unit, DEPTH) * lanes * self._itemsize
+            strips = min(strips, max(COPY_BYTES // max(nbytes, 1), 1))
         least = max(SMALL_TILE, grain[1] * lanes)
         if m <= grain[0] and self._copies is Copies.NONE:
             least = FEW_COLUMNS  # memory is read along rows of B
@@ -333,7 +345,8 @@ class Multiplication:
         _, rows, strips, terms = self._counts
         words = {
             "rows": rows, "strips": strips, "terms": terms,
-            "tile_rows": self.tile[0], "tile_strips": self.tile[1], "panel": self.panel,
+            "tile_rows": self.tile[0], "block_rows": self.block, "tile_strips": self.tile[1],
+            "panel": self.panel,
             "groups": self._grid[0], "strip_groups": self._grid[1],
             "inner_rows": self.inner[0],
         }  # fmt: skip

@@ -8,12 +8,13 @@ tile at most.
 The loops around are one program for all products of a type (`Tiles`), and parts of them others, of
 which only those are compiled that a product needs.
 
-A tile goes through blocks of terms, and in each through panels of B, a few vectors wide. For every
-few rows of A, an inner loop keeps a small matrix of sums in registers: for each term, it loads the
-vectors of B, and each number of A into all lanes of a vector. Rows, terms and outer indices are at
-even distances, as in matrices, or where tables say, as those of windows that slide. Vectors of B
-are read where they are, or from a copy of the panel (Goto and van de Geijn, 2008) which is worth it
-if many rows need it; columns of B that lie apart are transposed on the way.
+A tile goes through blocks of terms, in each through blocks of rows of A, and for each of these
+through panels of B, a few vectors wide. For every few rows, an inner loop keeps a small matrix of
+sums in registers: for each term, it loads the vectors of B, and each number of A into all lanes of
+a vector. Rows, terms and outer indices are at even distances, as in matrices, or where tables say,
+as those of windows that slide. Vectors of B are read where they are, or from copies of the tile's
+panels (Goto and van de Geijn, 2008), which are worth it if many rows need them; columns of B that
+lie apart are transposed on the way.
 
 Every element of the result is a sum of blocks, each a chain of fused multiplications and additions:
 the same whatever the tiles are and whoever computes them.
@@ -25,6 +26,7 @@ of their own: so the product of a matrix and its own adjoint has a diagonal that
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -170,9 +172,9 @@ ROW_WORDS = [
 and how far terms are apart; the address in C and the distance of rows; how many columns there are,
 in B and in C; whether sums are added to C; and where tables say it, the first strip, and tables."""
 
-PANEL_WORDS = ["panel", "width", "b", "terms", "left", "term_b", "column_b"]
-"""Arguments of `PanelCopy`: where to, and how many real numbers for each term; from where; how many
-terms, and columns that are there."""
+PANEL_WORDS = ["panel", "width", "panels", "b", "terms", "left", "term_b", "column_b"]
+"""Arguments of `PanelCopy`: where to, how many real numbers for each term, and how many panels;
+from where; how many terms, and columns that are there."""
 
 
 def _parameters(names: Sequence[str]) -> Mapping[str, Any]:
@@ -260,6 +262,8 @@ class TileRows(_Part):
         step_a, step_b = self.argument("term_a"), self.argument("term_b")
         sums = [self.let(self.zeros) for _ in c]
         moved, ahead = self.let(call("i64", 0)), self.let(step_b * AHEAD)
+        for place, v in itertools.product(c[:: len(b)], {0, len(b) * self.lanes - 1}):
+            self.evaluate(call("prefetch", call("advance", place[0], v), 0))
         with self.count(0, self.argument("terms")) as t:
             far: Expression = moved
             columns: list[Expression] = [x for x, _ in b]
@@ -268,8 +272,8 @@ class TileRows(_Part):
                 columns = [call("offset", x, in_b) for x in columns]
             if not self.is_tabled:  # rows that follow are on their way
                 at = call("offset", b[0][0], ahead)
-                for v in range(len(b)):
-                    self.evaluate(call("prefetch", call("advance", at, v * self.lanes), 0))
+                for v in range(0, len(b) * self.lanes, VECTOR_BYTES // self.size):
+                    self.evaluate(call("prefetch", call("advance", at, v), 0))
             places = [(x, i) for x, (_, i) in zip(columns, b, strict=True)]
             self.products([(call("offset", x, far), of(0)) for x in a], places, sums)
             if not self.is_tabled:
@@ -358,7 +362,7 @@ class BlockCopy(_Part):
 
 
 class PanelCopy(_Part):
-    """Copy a panel of B, filled up with anything.
+    """Copy panels of B, which lie behind each other then, the last one filled up with anything.
 
     Args:
         letter: BLAS's type.
@@ -382,28 +386,35 @@ class PanelCopy(_Part):
             self.of_rows(*given)
 
     def of_rows(
-        self, panel: Expression, width: Expression, b: Expression, k: Expression,
-        count: Expression, step: Expression, _: Expression,
+        self, panel: Expression, width: Expression, panels: Expression, b: Expression,
+        k: Expression, count: Expression, step: Expression, _: Expression,
     ) -> None:  # fmt: skip
         """Copy rows: whole vectors of each, then the last one, of which some lanes are there."""
-        whole = self.let(call("minimum", width, count // self.lanes * self.lanes))
+        line, most = self.let(width * self.size), self.let(panels * width)
+        whole = self.let(call("minimum", most, count // self.lanes * self.lanes))
+        ahead = self.let(step * call("maximum", of(AHEAD) // panels, 1))
         with self.count(0, k) as p:
-            to, at = self.pointer(panel + p * width * self.size), self.pointer(b + p * step)
-            self.evaluate(call("prefetch", call("offset", at, step * AHEAD), 0))
-            with self.count(0, whole, self.lanes) as first:
-                index = self.near(first)
-                self.store(to, index, call("load", at, index, _GIVEN), _READ)
-        with self.when(whole < width):
-            to, at = self.pointer(panel + whole * self.size), self.pointer(b + whole * self.size)
-            index = self.some(0, count - whole)
+            at, to = self.pointer(b + p * step), self.pointer(panel + p * line)
+            with self.count(0, panels) as j:
+                self.evaluate(call("prefetch", call("offset", at, ahead), 0))
+                end = self.let(call("minimum", width, whole - j * width))
+                with self.count(0, end, self.lanes) as first:
+                    index = self.near(first)
+                    self.store(to, index, call("load", at, index, _GIVEN), _READ)
+                self.change(at, call("advance", at, width))
+                self.change(to, call("offset", to, k * line))
+        with self.when(whole < most):
+            inside = self.let(whole - whole // width * width)
+            to = self.pointer(panel + ((whole - inside) * k + inside) * self.size)
+            at, index = self.pointer(b + whole * self.size), self.some(0, count - whole)
             with self.count(0, k):
                 self.store(to, self.near(0), call("load", at, index, _GIVEN), _READ)
-                self.change(to, call("advance", to, width))
+                self.change(to, call("offset", to, line))
                 self.change(at, call("offset", at, step))
 
     def of_columns(
-        self, panel: Expression, width: Expression, b: Expression, k: Expression,
-        count: Expression, _: Expression, step: Expression,
+        self, panel: Expression, width: Expression, panels: Expression, b: Expression,
+        k: Expression, count: Expression, _: Expression, step: Expression,
     ) -> None:  # fmt: skip
         """Copy columns that lie side by side: four by four, transposed, or two by two.
 
@@ -412,10 +423,11 @@ class PanelCopy(_Part):
         """
         side = math.gcd(self.lanes, FEW)
         whole = self.let(k & -side)
-        with self.count(0, width, side) as first:
+        with self.count(0, panels * width, side) as first:
             numbers = [call("minimum", first + q, count - 1) for q in range(side)]
             lines = [self.pointer(b + number * step) for number in numbers]
-            own = self.pointer(panel + first * self.size)
+            inside = self.let(first - first // width * width)
+            own = self.pointer(panel + ((first - inside) * k + inside) * self.size)
             with self.count(0, k, VECTOR_BYTES // self.size) as i:
                 for line in lines:
                     ahead = call("offset", call("advance", line, i), step * side)
@@ -429,24 +441,26 @@ class PanelCopy(_Part):
                     self.store(own, i * width + q, call("load", line, i, _GIVEN), _READ)
 
     def of_pairs(
-        self, panel: Expression, width: Expression, b: Expression, k: Expression,
-        count: Expression, step: Expression, across: Expression,
+        self, panel: Expression, width: Expression, panels: Expression, b: Expression,
+        k: Expression, count: Expression, step: Expression, across: Expression,
     ) -> None:  # fmt: skip
-        """Copy a panel of complex numbers: two rows for each term, filled up with zeros."""
-        filled = self.let(call("minimum", count, width))
-        with self.count(0, k) as p:
-            line = self.pointer(b + p * step)
-            first = self.pointer(panel + p * (2 * width * self.size))
-            second = self.let(call("advance", first, width))
-            with self.count(0, filled, 2) as j:
-                re, im = (self.let(call("load", line, q, _GIVEN)) for q in range(2))
-                for own, pair in ((first, (re, im)), (second, (-im, re))):
-                    for q, part in enumerate(pair):
-                        self.store(own, j + q, part, _READ)
-                self.change(line, call("offset", line, across))
-            with self.count(filled, width) as j:
-                for own in (first, second):
-                    self.store(own, j, 0.0, _READ)
+        """Copy panels of complex numbers: two rows for each term, filled up with zeros."""
+        with self.count(0, panels) as j:
+            start = self.let(j * width)
+            filled = self.let(call("minimum", count - start, width))
+            with self.count(0, k) as p:
+                line = self.pointer(b + (start >> 1) * across + p * step)
+                first = self.pointer(panel + (start * k + p * width) * (2 * self.size))
+                second = self.let(call("advance", first, width))
+                with self.count(0, filled, 2) as i:
+                    re, im = (self.let(call("load", line, q, _GIVEN)) for q in range(2))
+                    for own, pair in ((first, (re, im)), (second, (-im, re))):
+                        for q, part in enumerate(pair):
+                            self.store(own, i + q, part, _READ)
+                    self.change(line, call("offset", line, across))
+                with self.count(filled, width) as i:
+                    for own in (first, second):
+                        self.store(own, i, 0.0, _READ)
 
 
 class MirrorCopy(_Part):
@@ -523,33 +537,74 @@ class Tiles(Program):
         in_a, in_b = (first * self.words[f"term_{x}"] for x in "ab")
         return in_a, in_b, self.let(call("minimum", terms - first, most))
 
-    def tile(self, at: Sequence[Expression], spans: Sequence[_Span], panel: Expression) -> None:
+    def tile(self, at: Sequence[Expression], spans: Sequence[_Span], panels: Expression) -> None:
         """One tile: its rows of A and strips of B, at an outer index."""
         a, b, c = at
-        words, (span, (strip, last)) = self.words, spans
-        tables = [words[f"table_{x}"] for x in ("lines", "terms", "strips")]
+        words, (span, strips) = self.words, spans
         with self.count(0, words["blocks"]) as p:
             in_a, in_b, k = self.block(p)
             own_a, own_b = self.let(a + in_a), self.let(b + in_b)
-            adds, s = self.let(call("select", p > 0, 1, 0)), self.let(strip)
-            lines = self.block_of_rows(own_a, k, span, panel)
-            with self.repeat(s < last):
-                left = self.let(call("minimum", last - s, words["panel"]))
-                vectors, code = self.chosen(left)
-                width, first = self.let(vectors * self.lanes), self.let(s * self.lanes)
-                there = self.let(words["columns"] - first)
-                source, step = self.panel_of(own_b, k, first, width, panel)
-                of_b = call("select", words["panel_code"] > 0, width, there)
-                to = c if self.is_tabled else c + first * self.size
-                ends = to, words["row_c"], of_b, there, adds, s
-                given = *span, k, *lines, source, step, *ends, *tables
-                if self.within is None:
-                    self.run(code, *given)
-                else:
-                    widths = self.within[1]
-                    cases = {v: partial(self.written, v, given) for v in widths}
-                    self.by_number(vectors, cases, widths[-1])
-                self.change(s, s + vectors)
+            adds = self.let(call("select", p > 0, 1, 0))
+            self.copy_panels(own_b, k, strips, panels)
+            first = self.let(span[0])
+            with self.repeat(first < span[1]):
+                last = self.let(call("minimum", first + words["block_rows"], span[1]))
+                lines = self.block_of_rows(own_a, k, (first, last), panels)
+                self.block_of_tile((first, last), strips, k, lines, own_b, panels, c, adds)
+                self.change(first, last)
+
+    def block_of_tile(
+        self, block: _Span, strips: _Span, k: Expression, lines: _Lines, b: Expression,
+        panels: Expression, c: Expression, adds: Expression,
+    ) -> None:  # fmt: skip
+        """Some rows of a tile, panel by panel, which stays near for all of them."""
+        words, s = self.words, self.let(strips[0])
+        tables = [words[f"table_{x}"] for x in ("lines", "terms", "strips")]
+        with self.repeat(s < strips[1]):
+            vectors, code = self.chosen(self.let(call("minimum", strips[1] - s, words["panel"])))
+            width, first = self.let(vectors * self.lanes), self.let(s * self.lanes)
+            there = self.let(words["columns"] - first)
+            source, step, of_b = map(self.let, (b + self.column(first), words["term_b"], there))
+            with self.when(words["panel_code"] > 0):
+                self.change(source, panels + self.bytes_of(s - strips[0], k))
+                self.change(step, width * (self.unit * self.size))
+                self.change(of_b, width)
+            to = c if self.is_tabled else c + first * self.size
+            ends = to, words["row_c"], of_b, there, adds, s
+            given = *block, k, *lines, source, step, *ends, *tables
+            if self.within is None:
+                self.run(code, *given)
+            else:
+                widths = self.within[1]
+                cases = {v: partial(self.written, v, given) for v in widths}
+                self.by_number(vectors, cases, widths[-1])
+            self.change(s, s + vectors)
+
+    def column(self, number: Expression) -> Expression:
+        """The distance to a column of B, which is counted in real numbers."""
+        if self.is_tabled:
+            return of(0)
+        return (number if self.unit == 1 else number >> 1) * self.words["column_b"]
+
+    def bytes_of(self, strips: Expression, k: Expression) -> Expression:
+        """Bytes of copies of so many strips of B with so many terms."""
+        return strips * k * (self.lanes * self.unit * self.size)
+
+    def copy_panels(self, b: Expression, k: Expression, strips: _Span, panels: Expression) -> None:
+        """Copy the panels of a tile, if they are: all whole ones at once, along the rows of B."""
+        words = self.words
+        if self.within is not None:
+            return
+        with self.when(words["panel_code"] > 0):
+            s = self.let(strips[0])
+            with self.repeat(s < strips[1]):
+                left = self.let(strips[1] - s)
+                vectors, _ = self.chosen(self.let(call("minimum", left, words["panel"])))
+                count, first = self.let(left // vectors), self.let(s * self.lanes)
+                to, source = panels + self.bytes_of(s - strips[0], k), b + self.column(first)
+                ends = words["columns"] - first, words["term_b"], words["column_b"]
+                self.run("panel_code", to, vectors * self.lanes, count, source, k, *ends)
+                self.change(s, s + count * vectors)
 
     def chosen(self, left: Expression) -> tuple[Variable, Variable]:
         """How many vectors the widest inner loop has for so many at most, and its code."""
@@ -572,7 +627,9 @@ class Tiles(Program):
         rows.body, rows._fresh = self.body, self._fresh
         rows.write()
 
-    def block_of_rows(self, a: Expression, k: Expression, span: _Span, panel: Expression) -> _Lines:
+    def block_of_rows(
+        self, a: Expression, k: Expression, span: _Span, panels: Expression
+    ) -> _Lines:
         """The places of rows of A, in the array or in a copy."""
         words, row = self.words, self.words["row_a"]
         found = [self.let(x) for x in (a, row, row, words["term_a"])]
@@ -580,7 +637,7 @@ class Tiles(Program):
             return found[0], found[1], found[2], found[3]
         with self.when(words["block_code"] > 0):
             depth = call("minimum", words["terms"], DEPTH)
-            copy = self.let(panel + words["panel"] * depth * (self.lanes * self.size))
+            copy = self.let(panels + self.bytes_of(words["tile_strips"], depth))
             self.run("block_code", copy, a, k, *span, words["term_a"])
             line = self.let(k * self.size)
             size = of(self.size)
@@ -588,22 +645,6 @@ class Tiles(Program):
             for x, value in zip(found, inside, strict=True):
                 self.change(x, value)
         return found[0], found[1], found[2], found[3]
-
-    def panel_of(
-        self, b: Expression, k: Expression, first: Expression, width: Expression, panel: Expression
-    ) -> tuple[Expression, Expression]:
-        """The place of a panel of B, in the array or in a copy, and the distance of terms."""
-        words = self.words
-        if self.is_tabled:
-            return b, words["term_b"]
-        steps = words["term_b"], words["column_b"]
-        column = first if self.unit == 1 else self.let(first >> 1)
-        found, step = self.let(b + column * steps[1]), self.let(steps[0])
-        with self.when(words["panel_code"] > 0):
-            self.run("panel_code", panel, width, found, k, words["columns"] - first, *steps)
-            self.change(found, panel)
-            self.change(step, width * (self.unit * self.size))
-        return found, step
 
     def _units(self) -> Iterator[list[Variable]]:
         """The outer index, the group of rows and that of strips, of each unit in turn."""
