@@ -30,7 +30,7 @@ STRUCTURE = {
     "fourier.py": {"RADICES"},
     "selection.py": {"AT_A_TIME"},  # lanes that one comparison with a threshold looks at
     "small_matrices.py": {"ARRAYS"},
-    "unswitch.py": {"_FARTHEST"},  # numbers whose differences have room in 64 bits
+    "unswitch.py": {"FARTHEST"},  # numbers whose differences have room in 64 bits
 }
 """Numbers that say how something is represented, or how far passes look."""
 

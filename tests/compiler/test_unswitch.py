@@ -135,6 +135,17 @@ def along_both(mask: Mask, x: Any, counts: Any) -> Any:
     return lax.scan(step, x, counts)[0]
 
 
+def rows_in_place(mask: Mask, x: Any, counts: Any) -> Any:
+    """Some rows change by a vector that is the same for all of them."""
+
+    def step(x: Any, k: Any) -> tuple[Any, Any]:
+        rows = operator.gt if x.shape[0] % 2 else operator.le
+        row = fnp.where(mask(k), fnp.cos(x[0]), 0.5)
+        return fnp.where(rows(np.arange(x.shape[0]), k)[:, None], x - row * 0.5, x), ()
+
+    return lax.scan(step, x, counts)[0]
+
+
 def lookups(mask: Mask, x: Any, counts: Any) -> Any:
     places = np.arange(x.shape[-1])[::-1]
     return lax.map(lambda k: fnp.where(mask(k), x[:, (places + k) % x.shape[-1]] * x, 0.0), counts)
@@ -142,7 +153,7 @@ def lookups(mask: Mask, x: Any, counts: Any) -> Any:
 
 PROGRAMS = (
     updates, replacements, sums, sums_of_columns, sums_of_rest, products, extremes, normalised,
-    along_both, lookups,
+    along_both, rows_in_place, lookups,
 )  # fmt: skip
 
 
@@ -340,20 +351,58 @@ def test_extremes_take_a_number_outside_of_the_bounds_once(dtype: Any) -> None:
     assert "minimum(0 + 1, part)" in text.as_text()
 
 
-@pytest.mark.parametrize("is_kept", [True, False])
-def test_rows_of_which_nothing_is_computed_take_a_branch(is_kept: bool) -> None:
-    def step(k: Any, x: Any) -> Any:
-        rows = (np.arange(60) > k)[:, None]
-        return fnp.where(rows, *((x, 0.5 * x) if is_kept else (0.5 * x, x)))
+def changed_rows(is_kept: bool) -> Program:
+    """Rows change, in one step after the other, where a number of theirs is above the step's."""
 
-    def program(x: Any) -> Any:
+    def program(x: Any, numbers: Any) -> Any:
+        def step(k: Any, x: Any) -> Any:
+            rows = (numbers > k)[:, None]
+            return fnp.where(rows, *((x, 0.5 * x) if is_kept else (0.5 * x, x)))
+
         return lax.fori_loop(0, 60, step, x)
 
+    return program
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_rows_of_which_nothing_is_computed_take_a_branch(is_kept: bool) -> None:
+    program, numbers = changed_rows(is_kept), np.random.default_rng(1).permutation(60)
     x = np.random.default_rng(0).normal(size=(60, 40))
-    assert_same_bits(program, x)
-    text = fg.jit(program).lower(x).as_text()
+    assert_same_bits(program, x, numbers)
+    text = fg.jit(program).lower(x, numbers).as_text()
     assert re.search(r"if (logical_not\()?(k\d+_)?[vx]\d", text)
     assert "part_end" not in text
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+@pytest.mark.parametrize("counter", [np.arange(60), 59 - np.arange(60), np.arange(60) + 20])
+def test_loops_over_rows_have_the_bounds_of_what_their_numbers_are_compared_with(
+    counter: np.ndarray, is_kept: bool
+) -> None:
+    x = np.random.default_rng(0).normal(size=(60, 40))
+    program = changed_rows(is_kept)
+    assert_same_bits(lambda x: program(x, counter), x)
+    text = fg.jit(lambda x: program(x, counter)).lower(x).as_text()
+    assert "i0_part" in text
+    assert not re.search(r"if (logical_not\()?(k\d+_)?[vx]\d", text)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(9, 40), (60, 61), (11, 300)])
+def test_rows_that_change_by_the_same_vector_are_computed_several_at_once(
+    shape: tuple[int, int], dtype: Any
+) -> None:
+    def program(x: Any, column: Any, row: Any) -> Any:
+        def step(k: Any, x: Any) -> Any:
+            masks = np.arange(shape[0]) > k, np.arange(shape[1]) >= k
+            return fnp.where(masks[0][:, None] & masks[1], x - column[:, None] * row, x)
+
+        return lax.fori_loop(0, 50, step, x)
+
+    rng = np.random.default_rng(0)
+    args = [rng.normal(size=size).astype(dtype) for size in (shape, shape[0], shape[1])]
+    assert_same_bits(program, *args)
+    assert "i0_whole" in fg.jit(program).lower(*args).as_text()
 
 
 @pytest.mark.parametrize("is_column", [True, False])

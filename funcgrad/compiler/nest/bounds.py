@@ -309,6 +309,14 @@ def limited(start: Operand, step: int, now: Operand, condition: Operand) -> Inte
     return bounds if bounds[0] <= bounds[1] and _is_within(following, limits) else None
 
 
+def beyond(start: Operand, step: int, bounds: Interval | None) -> Interval | None:
+    """The bounds of a counter in all of a loop: where it begins, in its body, and behind that."""
+    found = bounds_of(start)
+    if found is None or bounds is None:
+        return None
+    return _around([*found, *bounds, bounds[0] + step, bounds[1] + step])
+
+
 def _while_true(now: Operand, condition: Operand, limits: Interval) -> Interval:
     """The bounds of a number where a condition holds, which may be about it."""
     word, operands = _asked(condition)

@@ -8,7 +8,8 @@ places in memory and scalars are words of the step's arguments; so kernels serve
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -20,13 +21,14 @@ from funcgrad.compiler.nest.columns import Columns
 from funcgrad.compiler.nest.fuse import Group, LoopNest
 from funcgrad.compiler.nest.gathers import Gathers, move_pointers
 from funcgrad.compiler.nest.guards import Guards
-from funcgrad.compiler.nest.iteration import Access, Span, Vectors
+from funcgrad.compiler.nest.iteration import Access, Loop, Span, Vectors
 from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, value_of
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
+from funcgrad.compiler.nest.limits import Limits
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, depth_first
 from funcgrad.compiler.nest.plan import Plan, is_function
 from funcgrad.compiler.nest.tiles import TransposedTiles
-from funcgrad.compiler.nest.unswitch import NOTHING, Limits, Part, Side, Split, Unswitcher
+from funcgrad.compiler.nest.unswitch import NOTHING, Part, Side, Split, Unswitcher
 from funcgrad.compiler.nest.vectorize import can_overlap, has_rows_at_once, vectors_of
 
 TILE = 2 * machine.VECTOR_BYTES // 4
@@ -113,6 +115,7 @@ class _Writer:
         self.splits: list[Split | None] = [None] * len(plan.bodies)
         if is_on("unswitch"):
             self.splits = [*map(self.unswitcher.split, plan.bodies, self.vectors)]
+        self.bounds = self._bounds_of_rows()
         self.is_jammed = self._has_rows_at_once(is_inner)
         self._accumulators()
         with self.space.inside(plan.batch):
@@ -123,7 +126,13 @@ class _Writer:
     def _has_rows_at_once(self, is_inner: bool) -> bool:
         """Whether several rows are written at once: their vectors are single registers then."""
         found = [x for x, body in zip(self.vectors, self.plan.bodies, strict=True) if body]
-        if None in found or any(self.splits) or not has_rows_at_once(self.plan, is_inner):
+        bodies = [*self.plan.bodies]
+        if any(self.splits):
+            (split,) = self.splits if len(self.splits) == 1 else (None,)
+            if split is None or not self.bounds or {*split.of_whole_rows} != {*self.bounds}:
+                return False
+            bodies = [split.inner.body]
+        if None in found or not has_rows_at_once(self.plan, bodies, is_inner):
             return False
         self.vectors = [x and Vectors(x.narrow, x.narrow, is_split=True) for x in self.vectors]
         return True
@@ -192,7 +201,7 @@ class _Writer:
         """The outer loops, and what is in them."""
         if not (self.columns.blocks and self.plan.outer):
             with self.space.inside(self.plan.outer[:-1]):
-                with self.space.inside(self.plan.outer[-1:]):
+                with self.space.inside(self.plan.outer[-1:], self._span_of_rows()):
                     self._row()
                 if self.is_jammed:
                     self.source.jam(machine.FEW, self._carried_by_rows())
@@ -205,6 +214,25 @@ class _Writer:
             with self.space.over(loop, block):
                 self._row()
             self.columns.end_block()
+
+    def _bounds_of_rows(self) -> tuple[Side, ...]:
+        """Bounds of the loop over rows, where nothing happens in rows beyond them."""
+        nodes, (split, *others) = self.nodes, self.splits
+        if split is None or others or any(self.plan.kind(node) != "point" for node in nodes):
+            return ()
+        # Indices of all rows are looked at, and numbers of all rows are stored.
+        looked_up = (node for node in nodes if isinstance(node, Pick))
+        of_rows = (node for node in nodes if not self.plan.is_full(node))
+        if any(any(x.sites) for x in looked_up) or any(x in self.plan.outs for x in of_rows):
+            return ()
+        return tuple(side for side in split.of_whole_rows if side.loop is not None)
+
+    def _span_of_rows(self) -> Span | None:
+        """The part of the loop over rows within its bounds, if there are any."""
+        if not self.bounds:
+            return None
+        self.loaded = {}
+        return self._limits(self.plan.outer[-1], self.bounds).span()
 
     def _row(self) -> None:
         """One row, pass by pass."""
@@ -282,14 +310,12 @@ class _Writer:
         row = plan.row[-1]
         split = self.splits[plan.bodies.index(body)]
         sides = () if split is None or blocked else split.of_whole_rows
-        limits = None if split is None else self._limits(split.but(sides))
-        if sides:
-            tests = (self._test(side) for side in sides)
-            with self.source.when(all_of([*tests])):
-                self._pass(body, vectors, limits)
-            return
+        rest = () if split is None else [side for side in split.sides if side not in sides]
+        limits = None if split is None else self._limits(row, rest)
+        tests = [limits.holds(x) for x in sides if x not in self.bounds] if limits else []
         if not blocked:
-            self._pass(body, vectors, limits)
+            with self.source.when(all_of(tests)) if tests else nullcontext():
+                self._pass(body, vectors, limits)
             return
         # Where elements do not lie beside each other, fewer lanes share the additions.
         is_dense = vectors is not None or max(row.steps.values()) <= 1
@@ -305,13 +331,8 @@ class _Writer:
                     self._statements(part, loaded)
             self._end_blocks(blocked, equal(block[0], row.begin))
 
-    def _limits(self, split: Split) -> Limits:
-        return Limits(self.plan, split, lambda node, x: self._name(node, self.loaded, x))
-
-    def _test(self, side: Side) -> Expression:
-        """Whether a row is between bounds that concern all of it."""
-        holds = self._name(side.node, self.loaded, side.operand)
-        return holds if side.kind == "when" else call("logical_not", holds)
+    def _limits(self, loop: Loop, sides: Iterable[Side]) -> Limits:
+        return Limits(self.plan, loop, sides, lambda node, x: self._name(node, self.loaded, x))
 
     def _pass(self, body: list[Node], vectors: Vectors | None, limits: Limits | None) -> None:
         """The innermost loop of a pass without blocks."""
@@ -351,12 +372,13 @@ class _Writer:
         if limits is None:
             yield span, Part(body, NOTHING)
             return
-        inner, split = limits.within(span, body, vectors), limits.split
-        if split.outer.body and split.is_bounded("low"):
-            yield limits.needed(span[0], inner[0]), split.outer
+        inner, split = limits.within(span, body, vectors), self.splits[self.plan.bodies.index(body)]
+        assert split is not None
+        if split.outer.body and limits.has_low:
+            yield split.needed(span[0], inner[0]), split.outer
         yield inner, split.inner
-        if split.outer.body and split.is_bounded("high", "when", "unless"):
-            yield limits.needed(inner[1], span[1]), split.outer
+        if split.outer.body and limits.has_high:
+            yield split.needed(inner[1], span[1]), split.outer
 
     def _elements(self, span: Span, part: Part, vectors: Vectors | None) -> None:
         """The elements of a part of the innermost loop, which has no blocks."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from funcgrad import lowering as forms
 from funcgrad.compiler.machine import FEW
-from funcgrad.compiler.nest.bounds import bounds_of, counted, limited, step_of
+from funcgrad.compiler.nest.bounds import beyond, bounds_of, counted, limited, step_of
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -99,8 +99,8 @@ class Nester:
         for k, now, step in counters:
             now.value.bounds = limited(operands[a + k], step, now, whole(test.outputs[0]))
         graph = self._graph(body, inner, changing, 0)
-        for _, now, _ in counters:  # the condition is asked once more, when they are beyond
-            now.value.bounds = None
+        for k, now, step in counters:  # the condition is asked once more, when they are beyond
+            now.value.bounds = beyond(operands[a + k], step, now.value.bounds)
         finals = [Value(now.shape, now.dtype) for now, _ in starts]
         carries = [
             Carry(now, result, link, final)

@@ -219,12 +219,13 @@ class _Inlining:
                 self._replace(reader, i, side.reindexed(way.form, way.shape))
 
     def _bound_rows(self, node: Point | Pick) -> None:
-        """Let conditions bound the rows of those who read them along these (`unswitch`)."""
+        """Let conditions bound rows, or the loop over them, of those who read them (`unswitch`)."""
         for reader, i in list(self.readers[node.out]):
             way = _way(node, reader, i) if isinstance(reader, Point) else None
             if way is None or way.is_plain(node) or not way.shape or way.box is not None:
                 continue
-            if way.form.axes[-1] == len(node.out.shape) - 1:
+            along = [axis for axis in way.form.axes[-2:] if axis is not None]
+            if along[-1:] == [len(node.out.shape) - 1]:
                 del self.readers[node.out][reader, i]
                 self._replace(reader, i, self._copy(node, way))
 

@@ -5,7 +5,8 @@ over a row has two bodies: the whole one, for the indices between the bounds of 
 for the indices outside, where each `select` that asks the condition is one of its operands, and
 what led to the other one is not computed. Nothing is left of it where the results are what is in
 memory already, or the neutral elements of folds: the iteration space is triangular then. Bounds
-are computed for every row, from the numbers that the condition compares.
+are computed for every row, from the numbers that the condition compares (`limits`). Where a
+condition compares the number of the row, the loop over rows has the bounds.
 
 Whether a number divides the index holds every so many elements. Where nothing happens at the
 others, the pass goes from one multiple to the next: the iteration space is strided.
@@ -22,13 +23,13 @@ from dataclasses import field, replace
 import numpy as np
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.loops.language import Expression, call, equal
+from funcgrad.compiler.loops.language import Expression, call
 from funcgrad.compiler.machine import FUNCTION, HEAVY, LOOKUP, SEVERAL
 from funcgrad.compiler.nest.accumulate import is_idempotent
 from funcgrad.compiler.nest.bounds import parts_of
-from funcgrad.compiler.nest.iteration import Access, Span, Vectors
+from funcgrad.compiler.nest.iteration import Access, Loop, Span, Vectors
 from funcgrad.compiler.nest.kernel import neutral
-from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View
+from funcgrad.compiler.nest.layout import Interval, Operand, Uniform, Value, View
 from funcgrad.compiler.nest.lookups import known_numbers
 from funcgrad.compiler.nest.nodes import Fold, Node, Pick, Point, depth_first
 from funcgrad.compiler.nest.plan import Plan, is_function
@@ -72,7 +73,7 @@ _OPPOSITE = {"low": "high", "high": "low", "when": "unless", "unless": "when"}
 _COUNTED = frozenset({"raise", "place", "fill"})
 """Modes in which an index that means a place means the same one."""
 
-_FARTHEST = 1 << 61
+FARTHEST = 1 << 61
 """Counting numbers from which distances are taken begin below it."""
 
 
@@ -85,9 +86,12 @@ class Side:
             "multiple", the indices whose numbers another one divides.
         key: What is compared, so that equal sides are one.
         more: Indices from that at which both are equal to the bound.
-        step: By what the numbers count along the row.
+        step: By what the numbers count.
         operand: What is the same all along the row: what is compared, the number, or the divisor.
-        counting: The numbers that count along the row.
+        counting: The numbers that count along the row, or from row to row.
+        firsts: The least and the greatest number that they begin with.
+        loop: The loop along which they count.
+        of_rows: Whether all of a row is within the bound, or nothing.
         node: The node that reads both.
     """
 
@@ -96,8 +100,11 @@ class Side:
     more: int
     step: int
     operand: Operand = field(compare=False)
-    counting: Access | None = field(compare=False)
     node: Node = field(compare=False)
+    counting: Access | None = field(default=None, compare=False)
+    firsts: Interval = field(default=(0, 0), compare=False)
+    loop: Loop | None = field(default=None, compare=False)
+    of_rows: bool = field(default=True, compare=False)
 
     @property
     def opposite(self) -> Side:
@@ -147,16 +154,11 @@ class Split:
     @property
     def of_whole_rows(self) -> tuple[Side, ...]:
         """Bounds between which all of a row is, or nothing, if nothing is done elsewhere."""
-        sides = (side for side in self.sides if side.counting is None)
-        return () if self.outer.body else tuple(sides)
+        return () if self.outer.body else tuple(side for side in self.sides if side.of_rows)
 
-    def but(self, sides: Collection[Side]) -> Split:
-        """The same for rows that are between some of the bounds."""
-        return replace(self, sides=tuple(side for side in self.sides if side not in sides))
-
-    def is_bounded(self, *kinds: str) -> bool:
-        """Whether there are sides of some kinds."""
-        return any(side.kind in kinds for side in self.sides)
+    def needed(self, begin: Expression, end: Expression) -> Span:
+        """The part of a span outside of the bounds that is computed."""
+        return begin, call("minimum", begin + 1, end) if self.is_same else end
 
 
 class Unswitcher:
@@ -244,25 +246,38 @@ class Unswitcher:
     def _range_or_number(self, x: Operand, node: Node) -> Range | None:
         if isinstance(x, Uniform) or not self.plan.is_fixed(node, x):
             return self._range(x)
-        return frozenset([Side("when", _key(x), 0, 0, x, None, node)]), True
+        return frozenset([Side("when", _key(x), 0, 0, x, node)]), True
 
     def _compared(self, word: str, counting: Operand, other: Operand, node: Node) -> Range | None:
-        """The range in which numbers that count along the row compare so with another one."""
-        if isinstance(counting, Uniform) or counting.value in self.plan.made:
+        """The range in which numbers that count along a loop compare so with another one."""
+        plan = self.plan
+        if isinstance(counting, Uniform) or counting.value in plan.made:
             return None
-        if not self.plan.is_fixed(node, other) or not all(
+        if not plan.is_fixed(node, other) or not all(
             x.dtype.kind in "iu" and x.dtype != np.uint64 for x in (counting, other)
         ):
             return None
-        step = self._step(counting, node)
-        if step is None:
+        access, row = plan.operand_access(counting, node), plan.row[-1]
+        of_rows = bool(plan.outer) and plan.is_fixed(node, counting)
+        loop = plan.outer[-1] if of_rows else row
+        counted = self._counted(counting, access, loop)
+        if counted is None or (
+            of_rows and (counted[1][0] != counted[1][1] or self._moves(other, node))
+        ):
             return None
-        access, held = self.plan.operand_access(counting, node), _REST.get(word, word)
+        step, firsts = counted
+        held = _REST.get(word, word)
         sides = _SIDES[held if step > 0 else _MIRRORED[held]]
-        key = access, _key(other)
-        return frozenset(
-            [Side(kind, key, more, step, other, access, node) for kind, more in sides]
-        ), word not in _REST
+        key, facts = (access, _key(other)), (step, other, node, access, firsts, loop, of_rows)
+        found = frozenset([Side(kind, key, more, *facts) for kind, more in sides])
+        return found, word not in _REST
+
+    def _moves(self, x: Operand, node: Node) -> bool:
+        """Whether an operand differs from one row to the next."""
+        if isinstance(x, Uniform):
+            return False
+        is_made = x.value in self.plan.made
+        return is_made or bool(self.plan.outer[-1].steps[self.plan.operand_access(x, node)])
 
     def _divided_by(self, word: str, remainder: Operand, zero: Operand) -> Range | None:
         """The range in which a number divides those that count along the row."""
@@ -274,22 +289,23 @@ class Unswitcher:
         if found is None:
             return None
         side = next(iter(found[0]))
+        if side.of_rows:
+            return None
         multiple = replace(side, kind="multiple", more=0, node=node)
         return frozenset([multiple]), _IS_ZERO[word]
 
-    def _step(self, x: View, node: Node) -> int | None:
-        """Step of a counter along the row, 1 or -1; ``None`` if known numbers are no counter."""
-        row = self.plan.row[-1]
-        if len(x.shape) != len(self.plan.shape) or not row.steps[self.plan.operand_access(x, node)]:
+    def _counted(self, x: View, access: Access, loop: Loop) -> tuple[int, Interval] | None:
+        """The step of a counter along a loop, 1 or -1, and where it begins, if it is one."""
+        if len(x.shape) != len(self.plan.shape) or not loop.steps[access]:
             return None
         numbers = known_numbers(x)
-        if numbers is None or row.size < 2 or numbers.dtype.kind not in "iu":
+        if numbers is None or loop.size < 2 or numbers.dtype.kind not in "iu":
             return None
-        rows = numbers.transpose(self.plan.order).reshape(-1, row.size).astype(np.int64)
+        rows = numbers.transpose(self.plan.order).reshape(-1, loop.size).astype(np.int64)
         steps = np.diff(rows, axis=1)
-        step = int(steps[0, 0])
+        step, firsts = int(steps[0, 0]), (int(rows[:, 0].min()), int(rows[:, 0].max()))
         is_even = step in (1, -1) and bool((steps == step).all())
-        return step if is_even and int(np.abs(rows[:, 0]).max()) < _FARTHEST else None
+        return (step, firsts) if is_even and max(map(abs, firsts)) < FARTHEST else None
 
     def _known(self, x: Operand, sides: Sides, node: Node, inside: bool) -> bool | None:
         """The value of a condition between some bounds, or outside of them, if it is known."""
@@ -347,13 +363,13 @@ class Unswitcher:
         is_strided = any(side.kind == "multiple" for side in sides)
         if is_strided and (roots or _folds(self.plan, body)):
             return None
-        if vectors is None and _rounded(self.plan, body):
+        if vectors is None and is_rounded(self.plan, body):
             return None  # LLVM adds in an order of its own, which depends on where a row is divided
         ordered = tuple(sorted(sides, key=self._order))
         rank = is_same, saved, len(sides)
         outer = Part(outside, chosen)
         inner = Part(list(body), NOTHING)
-        if not _rounded(self.plan, body):
+        if not is_rounded(self.plan, body):
             chosen = self._chosen(body, sides, inside=True)
             wanted = [n for n in body if n in self.plan.outs or self._is_kept(n)]
             inner = Part(self._needed(body, wanted, chosen), chosen)
@@ -382,8 +398,7 @@ class Unswitcher:
     def _order(self, side: Side) -> tuple[bool, str, int, int]:
         """Sort key of a side; conditions on row numbers come last."""
         places = [side.operand is x for x in side.node.operands]
-        is_last = side.counting is None
-        return is_last, side.kind, self.plan.nodes.index(side.node), places.index(True)
+        return side.of_rows, side.kind, self.plan.nodes.index(side.node), places.index(True)
 
     def _source(self, x: Operand, chosen: Chosen) -> Operand:
         """The operand that one is outside."""
@@ -419,7 +434,7 @@ class Unswitcher:
 
 
 def asks_index(node: Node) -> bool:
-    """Whether it compares numbers that count along the last axis with one and the same number."""
+    """Whether it compares numbers that count along one of the last two axes with one number."""
     if type(node) is not Point or node.out.dtype != BOOL:
         return False
     word, operands = parts_of(node)
@@ -430,8 +445,9 @@ def asks_index(node: Node) -> bool:
     if word not in _MIRRORED or len(operands) != 2:
         return False
     return any(
-        isinstance(x, View) and not y.strides[-1] and _counts(x)
+        isinstance(x, View) and _counts(x, axis) and not y.strides[axis]
         for x, y in (operands, operands[::-1])
+        for axis in range(-min(len(x.shape), 2), 0)
     )
 
 
@@ -473,11 +489,11 @@ def keeps_elements(node: Node, value: Value) -> bool:
     )
 
 
-def _counts(x: View) -> bool:
+def _counts(x: View, axis: int) -> bool:
     numbers = known_numbers(x)
-    if numbers is None or x.dtype.kind not in "iu" or numbers.shape[-1] < 2:
+    if numbers is None or x.dtype.kind not in "iu" or numbers.shape[axis] < 2:
         return False
-    steps = np.diff(numbers.astype(np.int64), axis=-1)
+    steps = np.diff(numbers.astype(np.int64), axis=axis)
     return int(steps.flat[0]) in (1, -1) and bool((steps == steps.flat[0]).all())
 
 
@@ -540,7 +556,7 @@ def _number(x: Operand) -> Hashable:
 
 def _is_about_rows(sides: Sides) -> bool:
     """Whether all of a row is between some bounds, or nothing."""
-    return all(side.counting is None for side in sides)
+    return all(side.of_rows for side in sides)
 
 
 def _has_opposite(sides: Sides) -> bool:
@@ -553,93 +569,6 @@ def _folds(plan: Plan, body: Collection[Node]) -> list[Fold]:
     return [n for n in body if isinstance(n, Fold) and plan.kind(n) in ("inner", "total")]
 
 
-def _rounded(plan: Plan, body: Collection[Node]) -> bool:
+def is_rounded(plan: Plan, body: Collection[Node]) -> bool:
     """Whether results of folds along the row may depend on their order."""
     return any(fold.out.dtype.kind not in "biu" for fold in _folds(plan, body))
-
-
-class Limits:
-    """The bounds of a row, computed: indices between which the whole body runs."""
-
-    def __init__(
-        self, plan: Plan, split: Split, value_of: Callable[[Node, Operand], Expression]
-    ) -> None:
-        self.plan = plan
-        self.split = split
-        self.source = plan.source
-        self.row = plan.row[-1]
-        self.space = plan.space
-        low, high = self.row.begin, self.row.end
-        self.stride: tuple[Expression, Expression] | None = None
-        for side in split.sides:
-            if side.counting is None:
-                holds = value_of(side.node, side.operand)
-                order = (high, self.row.begin)
-                high = call("select", holds, *(order if side.kind == "when" else order[::-1]))
-                continue
-            if side.kind == "multiple":
-                self.stride = self._multiples(side, value_of)
-                continue
-            turn = self._turn(side, value_of)
-            if side.kind == "low":
-                low = self.source.assign("inner", call("maximum", low, turn))
-            else:
-                high = self.source.assign("inner_end", call("minimum", high, turn))
-        self.low, self.high = low, high
-
-    def _turn(self, side: Side, value_of: Callable[[Node, Operand], Expression]) -> Expression:
-        """The index at which a comparison turns; one at most beyond the ends of the row."""
-        assert side.counting is not None
-        first = self.source.assign("first", call("i64", self.space.load(side.counting)))
-        other = call("i64", value_of(side.node, side.operand))
-        size = self.row.end
-        ends = (first - 1, first + size) if side.step > 0 else (first - size, first + 1)
-        other = call("minimum", call("maximum", other, ends[0]), ends[1])
-        turn = other - first if side.step > 0 else first - other
-        return turn + side.more if side.more else turn
-
-    def _multiples(
-        self, side: Side, value_of: Callable[[Node, Operand], Expression]
-    ) -> tuple[Expression, Expression]:
-        """An index at which the number is divided, and the distance to the next one.
-
-        All numbers have a remainder of 0 if they are divided by 0, as those of NumPy.
-        """
-        assert side.counting is not None
-        first = call("i64", self.space.load(side.counting))
-        divisor = call("maximum", call("i64", value_of(side.node, side.operand)), -2 * _FARTHEST)
-        size = self.source.assign("stride", call("abs", divisor))
-        stride = self.source.assign("stride", call("select", equal(size, 0), 1, size))
-        return self.source.assign("multiple", -first if side.step > 0 else first), stride
-
-    def over_multiples(self, span: Span) -> tuple[Expression, Expression, Expression]:
-        """The first multiple in a span, how many there are, and the step from one to the next."""
-        assert self.stride is not None
-        (begin, end), (multiple, stride) = span, self.stride
-        first = self.source.assign("multiple", begin + (multiple - begin) % stride)
-        return first, (end - first + stride - 1) // stride, stride
-
-    def within(self, span: Span, body: Collection[Node], vectors: Vectors | None) -> Span:
-        """The part of a span between the bounds, as whole vectors of it."""
-        begin, end = span
-        unit = vectors.wide if vectors is not None and _rounded(self.plan, body) else 1
-        first: Expression = begin
-        last: Expression = end
-        if self.split.is_bounded("low"):
-            first = self._inside("part", self.low, span)
-            if unit > 1:
-                first = self.source.assign("part", first - ((first - begin) & (unit - 1)))
-        if self.split.is_bounded("high", "when", "unless"):
-            last = self._inside("part_end", self.high, span)
-            if unit > 1:
-                last = call("minimum", last + ((begin - last) & (unit - 1)), end)
-            last = self.source.assign("part_end", call("maximum", last, first))
-        return first, last
-
-    def needed(self, begin: Expression, end: Expression) -> Span:
-        """The part of a span outside of the bounds that is computed."""
-        return begin, call("minimum", begin + 1, end) if self.split.is_same else end
-
-    def _inside(self, name: str, index: Expression, span: Span) -> Expression:
-        begin, end = span
-        return self.source.assign(name, call("minimum", call("maximum", index, begin), end))

@@ -127,8 +127,8 @@ def can_overlap(plan: Plan, body: list[Node], vectors: Vectors) -> bool:
     return not any(access.value in written for node in body for access in plan.read(node))
 
 
-def has_rows_at_once(plan: Plan, is_inner: bool) -> bool:
-    """Whether several rows are folded at a time, as of products with a vector.
+def has_rows_at_once(plan: Plan, bodies: list[list[Node]], is_inner: bool) -> bool:
+    """Whether several rows are computed at a time, as of products with a vector.
 
     The additions of one wait for each other, at the end those of its lanes, and what is the same in
     all rows is loaded once for them. The text is there so many times: it is for little arithmetic,
@@ -138,11 +138,27 @@ def has_rows_at_once(plan: Plan, is_inner: bool) -> bool:
         return False
     kinds = {plan.kind(node) for node in plan.nodes}
     return (
-        "inner" in kinds <= {"point", "inner", "post"}
+        ("inner" in kinds <= {"point", "inner", "post"} or (is_inner and _change_in_place(plan)))
         and plan.outer[-1].size >= machine.FEW
         and (is_inner or math.prod(plan.shape) >= machine.JOINED_WORK)
         and all(isinstance(node, Point | Fold) for node in plan.nodes)
-        and sum(map(_cost, plan.bodies)) < machine.FEW
+        and sum(map(_cost, bodies)) <= machine.FEW
+    )
+
+
+def _change_in_place(plan: Plan) -> bool:
+    """Whether rows change where they are, each by itself, and all read one and the same.
+
+    Where they are written elsewhere, memory is what they wait for.
+    """
+    outer, row = plan.outer[-1], plan.row[-1]
+    read = {access for node in plan.nodes for access in plan.read(node)}
+    written = {access.value: access for access in plan.outs.values()}
+    return (
+        all(plan.kind(x) == "point" and x.out.placed_by is None for x in plan.nodes)
+        and any(row.steps[access] and not outer.steps[access] for access in read)
+        and not read.isdisjoint(written.values())
+        and all(written.get(access.value, access) is access for access in read)
     )
 
 
