@@ -113,8 +113,21 @@ def is_published(test: doctest.DocTest, module: str) -> bool:
     return getattr(public, "__module__", None) == package and public.__doc__ == test.docstring
 
 
+SLOW = {
+    f"funcgrad.{name}"
+    for name in (
+        "scipy.integrate", "scipy.optimize", "scipy.spatial.transform.splines", "random.compound",
+        "observers.leaks",
+    )
+}  # fmt: skip
+"""Modules whose examples take seconds; what they show has tests of its own."""
+
+
 @pytest.mark.usefixtures("_all_imported")
-@pytest.mark.parametrize("name", modules())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in modules()],
+)
 def test_doctests(name):
     failures = io.StringIO()
     runner = doctest.DocTestRunner(Checker(), optionflags=DOCTEST_FLAGS, verbose=False)

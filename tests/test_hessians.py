@@ -349,7 +349,7 @@ def complaints(pair: Pair, x: float, y: float, gradient: Any, hessian: Any) -> l
 
 
 # Names that mean the same make the same programs: every run compiles those of the first.
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(
     ("name", "pair", "wrap"),
     [

@@ -291,7 +291,7 @@ def check_linear(run: Callable[[int], Any], n: int) -> None:
     assert high - middle <= 2.1 * (middle - low)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 @pytest.mark.parametrize("program", ["chain", "runge-kutta"])
 def test_calls_are_linear_in_the_length(program: str, transformation: str) -> None:

@@ -360,6 +360,7 @@ def test_programs_are_numpys(name: str) -> None:
         check_values(name)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_derivatives_of_programs(name: str) -> None:
     with fg.debug_nans():

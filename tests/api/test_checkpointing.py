@@ -102,6 +102,7 @@ def finite_differences(f, x, step=1e-6):
     return np.stack(rows)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_second_derivatives(policy):
     inner = fg.checkpoint(network, policy=policy)

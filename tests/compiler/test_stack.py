@@ -76,23 +76,16 @@ def object_file(code: Code, triple: str, features: str) -> bytes:
     return machine.emit_object(module)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "AVX-512",
-        *(pytest.param(x, marks=pytest.mark.nightly) for x in PROCESSORS if x != "AVX-512"),
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", PROCESSORS)
 def test_routines_need_little_stack(name: str) -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     triple, features = PROCESSORS[name]
-    every = name != "AVX-512"  # this one is the longest; the suite takes a sample
     needs = {}
-    for number, (what, code) in enumerate(routines(triple.partition("-")[0], features)):
+    for what, code in routines(triple.partition("-")[0], features):
         assert grows(code.text) == [], what
-        if every or code.is_brief or number % 10 == 1 or "tiles" in what:
-            needs[what] = deepest(code.text, object_file(code, triple, features))
+        needs[what] = deepest(code.text, object_file(code, triple, features))
     assert max(needs.values()) <= abi.MOST_STACK, needs
     assert max(needs.values()) > 2000  # matrices of small systems
 

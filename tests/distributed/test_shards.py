@@ -301,6 +301,7 @@ def test_stages_of_a_pipeline():
         np.testing.assert_allclose(gradient, whole, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.nightly
 @needs_mpi
 @pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.nightly)])
 def test_pmap_of_unchanged_programs(n):
@@ -328,16 +329,11 @@ def test_waits_of_one_process():
 
 @needs_mpi
 @pytest.mark.skipif(not (memory.PROC / "clear_refs").exists(), reason="Linux tells the most")
-@pytest.mark.parametrize(
-    "cases",
-    [
-        ("1024,256", "256,256,16"),
-        pytest.param(("1024,256", "512,1024", "256,256,16"), marks=pytest.mark.nightly),
-    ],
-)
-def test_memory_is_as_predicted(cases, monkeypatch):
+@pytest.mark.nightly
+def test_memory_is_as_predicted(monkeypatch):
     """By the model, by the compiled program, and by the system; two percent are MPI's own."""
     monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "65536")
+    cases = "1024,256", "512,1024", "256,256,16"
     said = run(2, "-m", "tests.distributed.memory", "--inside", *cases)
     rows = [line.strip("| ").split(" | ") for line in said.splitlines() if line.startswith("|")]
     assert [row[1] for row in rows] == [name for name in memory.DIVIDED for _ in cases]

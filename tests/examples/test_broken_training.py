@@ -45,6 +45,7 @@ def check(stages):
     assert stages[-1].bugs == frozenset()
 
 
+@pytest.mark.nightly
 def test_all_bugs_are_found_one_after_the_other(tmp_path):
     output = tmp_path / "training.png"
     stages = run(example, "--steps", 40, "--no-jit", "--output", output)

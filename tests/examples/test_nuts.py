@@ -25,6 +25,7 @@ def test_parts_of_a_trajectory():
             assert begun == bin(leaf).count("1")
 
 
+@pytest.mark.nightly
 def test_moments_of_a_normal_distribution():
     rng = np.random.default_rng(1)
     root = rng.standard_normal((5, 5)) + 2 * np.eye(5)

@@ -26,6 +26,7 @@ def test_both_methods_converge_and_newton_does_as_by_hand():
         x = x - np.linalg.solve(scipy.optimize.rosen_hess(x), scipy.optimize.rosen_der(x))
 
 
+@pytest.mark.nightly
 def test_the_learned_rate_is_the_best_one(tmp_path):
     found = run(example, "--output", tmp_path / "second_order.png")
     (rate, loss), (best_rate, best_loss) = found["learned rate"], found["best of 400"]

@@ -353,7 +353,7 @@ def test_the_number_of_operations_does_not_depend_on_the_size_of_triangles(funct
     assert len(short) == len(long) < 40
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.nightly
 @OF_TRIANGLES
 def test_derivatives_of_triangles(function: Any) -> None:
     x = square(16)

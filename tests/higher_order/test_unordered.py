@@ -172,6 +172,7 @@ def mirrored_behind(v: Any) -> Any:
     return mirrored(v, -1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "function", [earlier, one_step, overlapping, place_of_data, kept, previous, mirrored_behind]
 )

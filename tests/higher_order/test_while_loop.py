@@ -138,7 +138,7 @@ def root(x: Any) -> Any:
 AREAS = np.array([0.01, 2.0, 150.0])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "jit"])
 def test_derivatives_of_roots(wrap):
     first, second = fg.grad(root), fg.grad(fg.grad(root))

@@ -45,6 +45,7 @@ def pointers(*arrays):
     ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", DTYPES.split())
 def test_every_dtype_in_arrays_and_as_number(dtype):
     f = fg.cfunc(

@@ -138,6 +138,7 @@ def test_folds_have_the_order_of_the_process(tmp_path):
     np.testing.assert_array_equal(imported(made, tmp_path)(x), known[0])
 
 
+@pytest.mark.nightly
 def test_threads(tmp_path):
     """Calls of several threads at the same time, each with a size of its own."""
     f = fg.value_and_grad(lambda x: np.sum(np.log1p(np.exp(x)) * x))

@@ -447,6 +447,7 @@ def names(rows: list[tuple[str, Callable[..., Any], tuple[Any, ...]]]) -> list[s
     return [f"{rule}-{function.__name__}" for rule, function, _ in rows]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("rule", "function", "args"), FAULTS, ids=names(FAULTS))
 def test_a_fault_is_found_at_its_line(
     rule: str, function: Callable[..., Any], args: tuple[Any, ...]

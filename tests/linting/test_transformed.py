@@ -35,7 +35,7 @@ def test_a_second_report_says_the_same(way: str) -> None:
         assert first.by_rule(rule)
 
 
-@pytest.mark.sampled(PARTS)
+@pytest.mark.nightly
 @pytest.mark.parametrize("part", range(PARTS))
 def test_under_the_names_of_jax(part: int) -> None:
     command = [sys.executable, "-m", "tests.linting.transformed", str(part)]

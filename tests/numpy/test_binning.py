@@ -47,7 +47,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_digitize(name: str, dtype: str) -> None:
     bins = np.array(EDGES[name], dtype)
@@ -157,6 +157,7 @@ RANGES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("bins", [1, 3])
 @pytest.mark.parametrize("ends", RANGES)
 def test_ranges_of_histograms(ends: tuple[float, float], bins: int) -> None:

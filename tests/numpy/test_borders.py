@@ -75,6 +75,7 @@ def returned(line: Any, widths: Any, axis: int, options: Any) -> Any:
     return line.at[line.size - widths[1] :].set(3 * line[widths[0]] ** 2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", [written, returned])
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (1, 2, 2), (2, 0, 1)])
 def test_borders_that_functions_make(shape: tuple[int, ...], mode: Any) -> None:

@@ -31,7 +31,7 @@ def traced(function, x):
     return fg.vmap(function)(np.stack([x, x]))[1]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "x"), [*((n, X) for n in NAMES), *((n, N) for n in INTEGERS)])
 def test_methods(name, x):
     theirs, ours = getattr(np, name), getattr(fnp, name)

@@ -89,6 +89,7 @@ def test_learning_rates_can_be_learned(name):
         np.testing.assert_allclose(f(rate), expected, rtol=1e-5)
 
 
+@pytest.mark.nightly
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["b1", "b2", "eps", "weight_decay"])
 def test_other_hyperparameters_can_be_learned(name):
@@ -135,6 +136,7 @@ def test_an_ensemble_of_learning_rates(name):
             np.testing.assert_allclose(together[key][i], x, rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name",
     [
@@ -180,6 +182,7 @@ def test_a_step_may_overwrite_its_state():
         np.testing.assert_allclose(new[key], x, rtol=1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_schedules_are_traced_and_differentiated(name):
     function, arguments = SCHEDULES[name]

@@ -354,7 +354,9 @@ def graphs() -> Any:
     yield np.ones((70, 70), bool)  # more colours than compiled sets have room for
 
 
-@pytest.mark.parametrize("order", ["natural", "smallest_last"])
+@pytest.mark.parametrize(
+    "order", ["natural", pytest.param("smallest_last", marks=pytest.mark.nightly)]
+)
 def test_compiled_stars_are_those_of_python(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for graph in map(scipy.sparse.csr_array, graphs()):
         found = []

@@ -108,7 +108,7 @@ def test_pathwise_derivatives(name):
     check_grads(lambda *p: draw(KEY, *p, shape=(4,)), parameters, order=1, rtol=1e-4)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CASES)
 def test_keys_are_mapped(name):
     draw, parameters, _ = CASES[name]

@@ -75,6 +75,7 @@ def frequency(mass: Any, mode: str = "p") -> Any:
     return found.p[0] if mode == "p" else found.sol(0.25)[0]
 
 
+@pytest.mark.nightly
 def test_unknown_parameters_and_their_derivatives() -> None:
     """A string: the eigenvalue is pi^2 / mass."""
     assert frequency(2.0) == pytest.approx(np.pi**2 / 2, rel=1e-6)

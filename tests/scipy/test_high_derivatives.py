@@ -94,7 +94,7 @@ def test_of_elliptic_integrals(name: str) -> None:
         np.testing.assert_allclose(found, references(theirs, x, 4), 1e-10)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["elliprd", "elliprj of equals"])
 def test_no_order_is_the_last_one(name: str) -> None:
     ours, theirs, _ = ELLIPTIC[name]

@@ -181,6 +181,7 @@ def stiff(t: Any, y: Any, k: Any) -> Any:
     return [-k * (y[0] - np.cos(t)), y[0] - y[1]]
 
 
+@pytest.mark.nightly
 def test_radau_solves_stiff_equations_in_few_steps() -> None:
     options: Any = {"args": (1e4,), "rtol": 1e-7, "atol": 1e-9}
     ours = integrate.solve_ivp(stiff, (0, 3), [0.0, 1.0], "Radau", **options)

@@ -232,6 +232,7 @@ def test_values(case):
     compare(case.call(linalg, *case.args), scipys(case, *case.args), 1e-11)
 
 
+@pytest.mark.sampled(2)
 @each_row
 def test_single_precision(case):
     args = [np.asarray(a, np.float32) for a in case.args]

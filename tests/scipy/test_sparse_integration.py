@@ -45,7 +45,7 @@ def end(rates: Any, method: str, start: Any = START, **options: Any) -> Any:
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", METHODS)
 def test_steps_are_those_of_scipy_and_of_dense_factors(method: str) -> None:
     found = end(RATES, method)
@@ -133,6 +133,7 @@ def by_diffusion(alpha: Any, method: str, is_dense: bool = False) -> Any:
     return end(rates, method, jac=jac, max_steps=100).y[N // 3, -1]
 
 
+@pytest.mark.nightly
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_forward_mode(method: str) -> None:
@@ -235,6 +236,7 @@ def test_bands_of_few_diagonals(below: int, above: int) -> None:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_patterns_without_a_band_have_sparse_factors(method: str) -> None:

@@ -248,6 +248,7 @@ def test_matrices_that_are_not_positive_definite() -> None:
         factors.solve(matrix.data, np.ones(25))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("few", [0, 100])
 @pytest.mark.parametrize("work", [0.0, 1e10])
