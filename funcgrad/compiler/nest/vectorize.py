@@ -78,8 +78,8 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     is_chain = any(is_function(n) and not (isinstance(n, Pick) and plan.is_of_row(n)) for n in body)
     if not (is_folded or is_chain) and any(_is_of_edge(plan, node) for node in body):
         return None  # nothing hinders LLVM in a core
-    # Of short rows, accesses to a part of long vectors would be most; they take their time. A single
-    # one is folded in the order in which those of a batch are.
+    # Of short rows, accesses to a part of long vectors would be most; they take their time. One row
+    # alone is folded in the order in which those of a batch are.
     is_short = (is_folded or len(plan.space.loops) > 1) and row.size < plan.least_row
     if is_short and not is_folded:
         if kinds != {"point"} and not is_chain:
