@@ -22,7 +22,6 @@ import numpy as np
 from funcgrad.compiler.machine import QUESTIONS, SEVERAL
 from funcgrad.compiler.nest import layout
 from funcgrad.compiler.nest.access import Pieces, is_everything, seen_box
-from funcgrad.compiler.nest.fold_parts import fold_parts
 from funcgrad.compiler.nest.nodes import (
     Copies,
     Fold,
@@ -51,8 +50,6 @@ def read_through(graph: Graph) -> None:
         is_readable = boxes is not None and _is_readable(node, boxes, readers[node.out])
         return boxes if is_readable else None
 
-    fold_parts(graph, lambda node: node.is_of_one_dtype and readable(node) is None)
-
     def rule(node: Node) -> Iterable[Node] | None:
         if not isinstance(node, Copies):
             return None
@@ -64,7 +61,6 @@ def read_through(graph: Graph) -> None:
         is_some = _lie_in_turn(places) and math.prod(places[0].shape) > 1
         return _in_turn(node, places) if is_some else None
 
-    readers = readers_of(graph.nodes)
     rewrite(graph, rule)
     flatten(graph)
 
