@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-import funcgrad.numpy as fnp
 from funcgrad import lax
 from funcgrad.errors import OutOfBoundsError
 from funcgrad.primitives.indexing import (
