@@ -24,7 +24,7 @@ from funcgrad.primitives.shape import broadcast_to, shape_of
 from funcgrad.primitives.special_harmonics import AssociatedLegendre
 from funcgrad.primitives.special_harmonics import sph_legendre_p as on_sphere
 from funcgrad.scipy.exponentials import floating
-from funcgrad.scipy.special.polynomials import eval_legendre
+from funcgrad.scipy.special.ufuncs import eval_legendre
 
 __all__ = [
     "assoc_legendre_p", "assoc_legendre_p_all", "legendre_p", "legendre_p_all", "sph_harm_y",

@@ -19,9 +19,9 @@ from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.shape import reshape, shape_of
 from funcgrad.primitives.special_tables import primitive_of
 from funcgrad.scipy.exponentials import floating
-from funcgrad.scipy.special import bessel
-from funcgrad.scipy.special.elementary import wofz
+from funcgrad.scipy.special import ufuncs
 from funcgrad.scipy.special.rows import Function
+from funcgrad.scipy.special.ufuncs import wofz
 
 __all__ = [
     "bessel_jn", "h1vp", "h2vp", "ivp", "jvp", "kelvin", "kvp", "modfresnelm", "modfresnelp",
@@ -117,20 +117,20 @@ def _derivative(
 
 
 jvp = _derivative(
-    "jvp", bessel.jv, -1, False, "Real or complex numbers.", "np.float64(0.26586869105757444)"
+    "jvp", ufuncs.jv, -1, False, "Real or complex numbers.", "np.float64(0.26586869105757444)"
 )
 yvp = _derivative(
-    "yvp", bessel.yv, -1, False, "Real or complex numbers.", "np.float64(6.5741507710206095)"
+    "yvp", ufuncs.yv, -1, False, "Real or complex numbers.", "np.float64(6.5741507710206095)"
 )
 ivp = _derivative(
-    "ivp", bessel.iv, 1, False, "Real or complex numbers.", "np.float64(0.29878266528836617)"
+    "ivp", ufuncs.iv, 1, False, "Real or complex numbers.", "np.float64(0.29878266528836617)"
 )
 kvp = _derivative(
-    "kvp", bessel.kv, 1, True, "Real or complex numbers.", "np.float64(-10.750476034999204)"
+    "kvp", ufuncs.kv, 1, True, "Real or complex numbers.", "np.float64(-10.750476034999204)"
 )
 h1vp = _derivative(
     "h1vp",
-    bessel.hankel1,
+    ufuncs.hankel1,
     -1,
     False,
     "Complex numbers.",
@@ -138,7 +138,7 @@ h1vp = _derivative(
 )
 h2vp = _derivative(
     "h2vp",
-    bessel.hankel2,
+    ufuncs.hankel2,
     -1,
     False,
     "Complex numbers.",
@@ -162,7 +162,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
         raise ArgumentError(f"bessel_jn: the order v is negative: {last}.")
     (z,) = floating("bessel_jn", z)
     orders = np.arange(last + 1, dtype=aval_of(z).dtype)
-    return bessel.jv(reshape(orders, (last + 1, *(1 for _ in shape_of(z)))), z)
+    return ufuncs.jv(reshape(orders, (last + 1, *(1 for _ in shape_of(z)))), z)
 
 
 def kelvin(x: Any) -> tuple[Any, Any, Any, Any]:
@@ -173,10 +173,10 @@ def kelvin(x: Any) -> tuple[Any, Any, Any, Any]:
     Example: print(fg.scipy.special.kelvin(0.0)[0]) -> (1+0j)
     """
     pairs = (
-        (bessel.ber, bessel.bei),
-        (bessel.ker, bessel.kei),
-        (bessel.berp, bessel.beip),
-        (bessel.kerp, bessel.keip),
+        (ufuncs.ber, ufuncs.bei),
+        (ufuncs.ker, ufuncs.kei),
+        (ufuncs.berp, ufuncs.beip),
+        (ufuncs.kerp, ufuncs.keip),
     )
     return tuple(p.from_parts.bind(low(x), high(x)) for low, high in pairs)
 

@@ -1,10 +1,10 @@
-"""The public function of a ufunc of `scipy.special`: its arguments by position or by name."""
+"""The public functions of ufuncs of `scipy.special`: their arguments by position or by name."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 from funcgrad.base.signatures import call_of, docstring, with_dtype
@@ -68,7 +68,7 @@ FAMILIES: dict[tuple[str, ...], dict[str, str]] = {
 """Other meanings in functions whose names begin so."""
 
 
-def ufunc(name: str, summary: str, shows: str, arguments: str = "", of: str = "") -> Function:
+def ufunc(name: str, summary: str, shows: str, arguments: str = "") -> Function:
     """The public function of a ufunc of `scipy.special`.
 
     Args:
@@ -78,9 +78,8 @@ def ufunc(name: str, summary: str, shows: str, arguments: str = "", of: str = ""
             ``"0.5 -> 0.25"`` for ``np.float64(0.25)``.
         arguments: Names of the arguments, separated by blanks; by default those of the primitive,
             or ``x``.
-        of: The name of the ufunc where it is another one.
     """
-    primitive: Any = primitive_of(of or name)
+    primitive: Any = primitive_of(name)
     names = tuple(arguments.split()) or getattr(primitive, "arguments", ("x",))
     results: tuple[str, ...] = getattr(primitive, "results", ())
     compute = of_scipy(primitive)
@@ -113,9 +112,20 @@ def ufunc(name: str, summary: str, shows: str, arguments: str = "", of: str = ""
     return function
 
 
-def names_in(*tables: ModuleType) -> list[str]:
-    """Names of the public functions of modules that are tables of them."""
-    return [n for table in tables for n, f in vars(table).items() if hasattr(f, "__signature__")]
+def ufuncs(table: str) -> dict[str, Function]:
+    """The functions of a table by their names.
+
+    Args:
+        table: Rows of the arguments of `ufunc`: ``name arguments | summary | shows``. Indented
+            lines belong to the row above them; lines that begin with ``#`` are comments.
+    """
+    found = {}
+    for row in re.split(r"\n(?=\S)", table.strip()):
+        if not row.startswith("#"):
+            name, summary, shows = re.split(r"\s+\| ", row)
+            name, _, arguments = name.partition(" ")
+            found[name] = ufunc(name, summary, shows.replace("\n    ", "\n"), arguments)
+    return found
 
 
 def _ordered(
