@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -88,8 +88,26 @@ _OF_MODULES = (
 _ASIDE = ("funcgrad.experimental", "funcgrad.interop")
 """Packages with names of others, to which nobody is sent."""
 
+_FOR_PAGES = {
+    "Any", "MEANINGS", "TYPE_CHECKING", "annotations", "host_functions", "page", "present",
+    "present_results", "share",
+}  # fmt: skip
+"""Names that modules of names import for themselves."""
+
 _presented: dict[str, ModuleType] = {}
 _fallbacks: dict[str, str] = {}
+
+
+def page(names: Mapping[str, Any], *others: str) -> list[str]:
+    """The ``__all__`` of a package that is a page of names: all that it imports for its users.
+
+    Args:
+        names: The names that it has so far, ``vars()``. Modules do not count, nor what every such
+            page needs for itself.
+        *others: Modules that it shows, and names that are loaded when they are first asked for.
+    """
+    found = [n for n, x in names.items() if not (n.startswith("_") or isinstance(x, ModuleType))]
+    return sorted({*found, *others} - _FOR_PAGES)
 
 
 def present(package: str, fallback: str = "") -> None:

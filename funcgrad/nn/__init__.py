@@ -4,8 +4,11 @@ Names that `jax.nn` has are JAX's, pooling is flax's, and losses are optax's.
 
 This module is a page of names; the work is in the modules that it names.
 """
-# ruff: noqa: F403, F405
 
+# ruff: noqa: F401
+# ruff: noqa: F403
+
+from funcgrad.base.namespaces import page
 from funcgrad.base.signatures import share
 from funcgrad.nn import initializers, layers, losses
 from funcgrad.nn.activations import *
@@ -19,15 +22,7 @@ from funcgrad.nn.regularization import dropout
 from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.exponentials import logsumexp
 
-__all__ = [
-    "avg_pool", "batch_norm", "celu", "conv", "conv_transpose", "dense", "dot_product_attention",
-    "dropout", "elu", "embed", "gelu", "glu", "group_norm", "hard_sigmoid", "hard_silu",
-    "hard_swish", "hard_tanh", "identity", "initializers", "layer_norm", "layers", "leaky_relu",
-    "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "losses", "max_pool",
-    "min_pool", "mish", "one_hot", "relu", "relu6", "rms_norm", "scaled_matmul", "selu", "sigmoid",
-    "silu", "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
-    "standardize", "swish", "tanh",
-]  # fmt: skip
+__all__ = page(vars(), "initializers", "layers", "losses")
 
 share(__name__, MEANINGS)
 present_results(__name__)

@@ -51,14 +51,14 @@ def host_function(module: str, name: str) -> Callable[..., Any]:
     return call
 
 
-def host_functions(module: str, *names: str) -> list[Callable[..., Any]]:
-    """Functions of one module of NumPy or SciPy that take known values only, in this order.
+def host_functions(module: str, names: str) -> dict[str, Callable[..., Any]]:
+    """Functions of one module of NumPy or SciPy that take known values only, by their names.
 
     Args:
         module: One of theirs, such as ``"scipy.signal"``.
-        *names: Names of functions there.
+        names: Names of functions there, separated by blanks.
     """
-    return [host_function(module, name) for name in names]
+    return {name: host_function(module, name) for name in names.split()}
 
 
 def _library(path: str) -> str:

@@ -97,21 +97,16 @@ uintp = _sized("P")
 _LONG = [n for n in ("float128", "complex256") if hasattr(np, n)]
 vars().update({n: getattr(np, n) for n in _LONG})
 
-(
-    array2string, array_repr, array_str, asmatrix, base_repr, binary_repr, bmat, busday_count,
-    busday_offset, datetime_as_string, datetime_data, format_float_positional,
-    format_float_scientific, frombuffer, fromfile, fromregex, fromstring, genfromtxt, info,
-    is_busday, isfortran, isnat, load, loadtxt, may_share_memory, mintypecode, save, savetxt, savez,
-    savez_compressed, shares_memory, typename,
-) = host_functions(
+_HOST_FUNCTIONS = host_functions(
     "numpy",
-    "array2string", "array_repr", "array_str", "asmatrix", "base_repr", "binary_repr", "bmat",
-    "busday_count", "busday_offset", "datetime_as_string", "datetime_data",
-    "format_float_positional", "format_float_scientific", "frombuffer", "fromfile", "fromregex",
-    "fromstring", "genfromtxt", "info", "is_busday", "isfortran", "isnat", "load", "loadtxt",
-    "may_share_memory", "mintypecode", "save", "savetxt", "savez", "savez_compressed",
-    "shares_memory", "typename",
-)  # fmt: skip
+    """
+    array2string array_repr array_str asmatrix base_repr binary_repr bmat busday_count busday_offset
+    datetime_as_string datetime_data format_float_positional format_float_scientific frombuffer
+    fromfile fromregex fromstring genfromtxt info is_busday isfortran isnat load loadtxt
+    may_share_memory mintypecode save savetxt savez savez_compressed shares_memory typename
+    """,
+)
+vars().update(_HOST_FUNCTIONS)
 
 
 def asfortranarray(a: Any, dtype: Any = None) -> Any:
@@ -142,21 +137,15 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
 
 
 __all__ = [
-    "ComplexWarning", "False_", "ScalarType", "True_", "array2string", "array_repr",
-    "array_str", "asfortranarray", "asmatrix", "base_repr", "binary_repr", "bmat", "broadcast",
-    "busday_count", "busday_offset", "busdaycalendar", "byte", "bytes_", "character",
-    "clongdouble", "complexfloating", "copyto", "datetime64", "datetime_as_string",
-    "datetime_data", "dtype", "e", "errstate", "euler_gamma", "flatiter", "flexible", "float16",
-    "floating", "format_float_positional", "format_float_scientific", "frombuffer", "fromfile",
-    "fromregex", "fromstring", "generic", "genfromtxt", "get_include", "get_printoptions",
-    "getbufsize", "geterr", "geterrcall", "half", "inexact", "inf", "info", "intc", "integer",
-    "is_busday", "isfortran", "isnat", "little_endian", "load", "loadtxt", "long", "longdouble",
-    "longlong", "matrix", "may_share_memory", "memmap", "mintypecode", "nan", "ndenumerate",
-    "ndindex", "nditer", "nested_iters", "newaxis", "number", "object_", "pi", "poly1d",
-    "printoptions", "putmask", "recarray", "record", "require", "save", "savetxt", "savez",
-    "savez_compressed", "sctypeDict", "set_printoptions", "setbufsize", "seterr", "seterrcall",
-    "shares_memory", "short", "show_config", "show_runtime", "signedinteger", "str_",
-    "timedelta64", "typecodes", "typename", "ubyte", "uintc", "uintp", "ulong", "ulonglong",
-    "unsignedinteger", "ushort", "void",
+    "ComplexWarning", "False_", "ScalarType", "True_", "asfortranarray", "broadcast",
+    "busdaycalendar", "byte", "bytes_", "character", "clongdouble", "complexfloating", "copyto",
+    "datetime64", "dtype", "e", "errstate", "euler_gamma", "flatiter", "flexible", "float16",
+    "floating", "generic", "get_include", "get_printoptions", "getbufsize", "geterr", "geterrcall",
+    "half", "inexact", "inf", "intc", "integer", "little_endian", "long", "longdouble", "longlong",
+    "matrix", "memmap", "nan", "ndenumerate", "ndindex", "nditer", "nested_iters", "newaxis",
+    "number", "object_", "pi", "poly1d", "printoptions", "putmask", "recarray", "record", "require",
+    "sctypeDict", "set_printoptions", "setbufsize", "seterr", "seterrcall", "short", "show_config",
+    "show_runtime", "signedinteger", "str_", "timedelta64", "typecodes", "ubyte", "uintc", "uintp",
+    "ulong", "ulonglong", "unsignedinteger", "ushort", "void",
 ]  # fmt: skip
-__all__ += _LONG
+__all__ += [*_LONG, *_HOST_FUNCTIONS]

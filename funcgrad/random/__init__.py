@@ -7,9 +7,11 @@ is asked for; those are the numbers that JAX draws with ``jax_enable_x64``, and 
 (`gamma`, `loggamma`, `beta`, `dirichlet`, `chisquare`, `t`, `f`, `generalized_normal`, `ball`) draw
 other numbers than JAX: quantiles of uniform ones, with derivatives in their parameters.
 """
-# ruff: noqa: F403, F405
 
-from funcgrad.base.namespaces import present
+# ruff: noqa: F401
+# ruff: noqa: F403
+
+from funcgrad.base.namespaces import page, present
 from funcgrad.base.signatures import share
 from funcgrad.random.choices import categorical, choice, permutation
 from funcgrad.random.compound import *
@@ -20,15 +22,7 @@ from funcgrad.random.matrices import multivariate_normal, orthogonal
 from funcgrad.random.meanings import MEANINGS
 from funcgrad.random.uniform import bits, randint, uniform
 
-__all__ = [
-    "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
-    "chisquare", "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f",
-    "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data", "key_dtype",
-    "key_impl", "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial",
-    "multivariate_normal", "normal", "orthogonal", "pareto", "permutation", "poisson", "rademacher",
-    "randint", "rayleigh", "split", "t", "triangular", "truncated_normal", "uniform", "wald",
-    "weibull_min", "wrap_key_data",
-]  # fmt: skip
+__all__ = page(vars())
 
 share(__name__, MEANINGS)
 present(__name__)

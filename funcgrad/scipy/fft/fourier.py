@@ -30,12 +30,9 @@ __all__ = [
 Function = Callable[..., Any]
 
 fftshift, ifftshift = transforms.fftshift, transforms.ifftshift
-(
-    next_fast_len, prev_fast_len, fhtoffset, get_workers, set_workers,
-) = host_functions(
-    "scipy.fft",
-    "next_fast_len", "prev_fast_len", "fhtoffset", "get_workers", "set_workers",
-)  # fmt: skip
+next_fast_len, prev_fast_len, fhtoffset, get_workers, set_workers = host_functions(
+    "scipy.fft", "next_fast_len prev_fast_len fhtoffset get_workers set_workers"
+).values()
 
 
 def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> np.ndarray:

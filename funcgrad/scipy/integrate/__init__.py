@@ -2,7 +2,11 @@
 
 What only makes constants, and SciPy's classes of solvers, are SciPy's own.
 """
-# ruff: noqa: F403, F405
+
+# ruff: noqa: F401
+# ruff: noqa: F403
+
+from typing import TYPE_CHECKING, Any
 
 from scipy.integrate import (
     BDF,
@@ -19,6 +23,7 @@ from scipy.integrate import (
     ode,
 )
 
+from funcgrad.base.namespaces import page
 from funcgrad.base.signatures import share
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.public_functions import present_results
@@ -28,20 +33,21 @@ from funcgrad.scipy.integrate.meanings import MEANINGS
 from funcgrad.scipy.integrate.quadrature import *
 from funcgrad.scipy.integrate.samples import *
 
-(
-    cubature, lebedev_rule, newton_cotes, nsum, qmc_quad, tanhsinh,
-) = host_functions(
-    "scipy.integrate",
-    "cubature", "lebedev_rule", "newton_cotes", "nsum", "qmc_quad", "tanhsinh",
-)  # fmt: skip
+if TYPE_CHECKING:  # the names that are added below
 
-__all__ = [
-    "BDF", "DOP853", "LSODA", "RK23", "RK45", "DenseOutput", "IntegrationWarning", "ODEintWarning",
-    "OdeResult", "OdeSolution", "OdeSolver", "Radau", "complex_ode", "cubature",
-    "cumulative_simpson", "cumulative_trapezoid", "dblquad", "fixed_quad", "lebedev_rule",
-    "newton_cotes", "nquad", "nsum", "ode", "odeint", "qmc_quad", "quad", "quad_vec", "romb",
-    "simpson", "solve_bvp", "solve_ivp", "tanhsinh", "tplquad", "trapezoid",
-]  # fmt: skip
+    def __getattr__(name: str) -> Any: ...
+
+
+vars().update(
+    host_functions(
+        "scipy.integrate",
+        """
+        cubature lebedev_rule newton_cotes nsum qmc_quad tanhsinh
+        """,
+    )
+)
+
+__all__ = page(vars())
 
 share(__name__, MEANINGS)
 present_results(__name__)

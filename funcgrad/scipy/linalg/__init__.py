@@ -5,10 +5,13 @@ memory and about checking values (``overwrite_a``, ``check_finite``) are accepte
 
 This module is a page of names; the work is in the modules that it names.
 """
-# ruff: noqa: F403, F405
+
+# ruff: noqa: F401
+# ruff: noqa: F403
 
 from typing import TYPE_CHECKING
 
+from funcgrad.base.namespaces import page
 from funcgrad.base.signatures import share
 from funcgrad.numpy.linalg import LinAlgError
 from funcgrad.numpy.public_functions import present_results
@@ -23,23 +26,7 @@ from funcgrad.scipy.linalg.structured import *
 if TYPE_CHECKING:
     from scipy.linalg import LinAlgWarning
 
-__all__ = [
-    "LinAlgError", "LinAlgWarning", "bandwidth", "block_diag", "cdf2rdf", "cho_factor", "cho_solve",
-    "cho_solve_banded", "cholesky", "cholesky_banded", "circulant", "clarkson_woodruff_transform",
-    "companion", "convolution_matrix", "coshm", "cosm", "cossin", "det", "dft", "diagsvd", "eig",
-    "eig_banded", "eigh", "eigh_tridiagonal", "eigvals", "eigvals_banded", "eigvalsh",
-    "eigvalsh_tridiagonal", "expm", "expm_cond", "expm_frechet", "fiedler", "fiedler_companion",
-    "find_best_blas_type", "fractional_matrix_power", "funm", "get_blas_funcs", "get_lapack_funcs",
-    "hadamard", "hankel", "helmert", "hessenberg", "hilbert", "inv", "invhilbert", "invpascal",
-    "ishermitian", "issymmetric", "khatri_rao", "ldl", "leslie", "logm", "lstsq", "lu", "lu_factor",
-    "lu_solve", "matmul_toeplitz", "matrix_balance", "norm", "null_space", "ordqz", "orth",
-    "orthogonal_procrustes", "pascal", "pinv", "pinvh", "polar", "qr", "qr_delete", "qr_insert",
-    "qr_multiply", "qr_update", "qz", "rq", "rsf2csf", "schur", "signm", "sinhm", "sinm", "solve",
-    "solve_banded", "solve_circulant", "solve_continuous_are", "solve_continuous_lyapunov",
-    "solve_discrete_are", "solve_discrete_lyapunov", "solve_lyapunov", "solve_sylvester",
-    "solve_toeplitz", "solve_triangular", "solveh_banded", "sqrtm", "subspace_angles", "svd",
-    "svdvals", "tanhm", "tanm", "toeplitz",
-]  # fmt: skip
+__all__ = page(vars(), "LinAlgError", "LinAlgWarning")
 
 share(__name__, MEANINGS)
 present_results(__name__, fallback="scipy.linalg")

@@ -17,11 +17,8 @@ from funcgrad.primitives.shape import shape_of
 from funcgrad.scipy.linalg.operands import choice, refuse_traced, stacked
 
 __all__ = [
-    "bandwidth", "block_diag", "circulant", "clarkson_woodruff_transform", "companion",
-    "convolution_matrix", "dft", "diagsvd", "fiedler", "fiedler_companion", "find_best_blas_type",
-    "get_blas_funcs", "get_lapack_funcs", "hadamard", "hankel", "helmert", "hilbert", "invhilbert",
-    "invpascal", "ishermitian", "issymmetric", "khatri_rao", "leslie", "pascal", "qr_delete",
-    "qr_insert", "qr_update", "toeplitz",
+    "block_diag", "circulant", "companion", "convolution_matrix", "dft", "diagsvd", "fiedler",
+    "fiedler_companion", "hankel", "ishermitian", "issymmetric", "khatri_rao", "leslie", "toeplitz",
 ]  # fmt: skip
 
 
@@ -287,16 +284,15 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     return found if dtype is None else found.astype(dtype)
 
 
-(
-    hadamard, helmert, hilbert, invhilbert, invpascal, pascal, bandwidth,
-    clarkson_woodruff_transform, qr_delete, qr_insert, qr_update, find_best_blas_type,
-    get_blas_funcs, get_lapack_funcs,
-) = host_functions(
+_HOST_FUNCTIONS = host_functions(
     "scipy.linalg",
-    "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal", "bandwidth",
-    "clarkson_woodruff_transform", "qr_delete", "qr_insert", "qr_update", "find_best_blas_type",
-    "get_blas_funcs", "get_lapack_funcs",
-)  # fmt: skip
+    """
+    hadamard helmert hilbert invhilbert invpascal pascal bandwidth clarkson_woodruff_transform
+    qr_delete qr_insert qr_update find_best_blas_type get_blas_funcs get_lapack_funcs
+    """,
+)
+vars().update(_HOST_FUNCTIONS)
+__all__ += _HOST_FUNCTIONS
 
 
 def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) -> Any:

@@ -2,7 +2,11 @@
 
 What has no derivative rule here is SciPy's own and takes concrete values.
 """
-# ruff: noqa: F403, F405
+
+# ruff: noqa: F401
+# ruff: noqa: F403
+
+from typing import TYPE_CHECKING, Any
 
 from scipy.optimize import (
     BFGS,
@@ -20,6 +24,7 @@ from scipy.optimize import (
     OptimizeWarning,
 )
 
+from funcgrad.base.namespaces import page
 from funcgrad.base.signatures import share
 from funcgrad.numpy.host_functions import host_functions
 from funcgrad.numpy.public_functions import present_results
@@ -30,37 +35,26 @@ from funcgrad.scipy.optimize.scalar_roots import *
 from funcgrad.scipy.optimize.systems import curve_fit, fsolve, least_squares, minimize, root
 from funcgrad.scipy.results import Result as OptimizeResults
 
-(
-    anderson, approx_fprime, basinhopping, bracket, broyden1, broyden2, brute, check_grad,
-    diagbroyden, differential_evolution, direct, dual_annealing, excitingmixing, fmin, fmin_bfgs,
-    fmin_cg, fmin_cobyla, fmin_l_bfgs_b, fmin_ncg, fmin_powell, fmin_slsqp, fmin_tnc, golden,
-    isotonic_regression, leastsq, line_search, linear_sum_assignment, linearmixing, linprog,
-    linprog_verbose_callback, lsq_linear, milp, newton_krylov, nnls, quadratic_assignment, shgo,
-    show_options,
-) = host_functions(
-    "scipy.optimize",
-    "anderson", "approx_fprime", "basinhopping", "bracket", "broyden1", "broyden2", "brute",
-    "check_grad", "diagbroyden", "differential_evolution", "direct", "dual_annealing",
-    "excitingmixing", "fmin", "fmin_bfgs", "fmin_cg", "fmin_cobyla", "fmin_l_bfgs_b", "fmin_ncg",
-    "fmin_powell", "fmin_slsqp", "fmin_tnc", "golden", "isotonic_regression", "leastsq",
-    "line_search", "linear_sum_assignment", "linearmixing", "linprog", "linprog_verbose_callback",
-    "lsq_linear", "milp", "newton_krylov", "nnls", "quadratic_assignment", "shgo", "show_options",
-)  # fmt: skip
+if TYPE_CHECKING:  # the names that are added below
 
-__all__ = [
-    "BFGS", "SR1", "Bounds", "BroydenFirst", "HessianUpdateStrategy", "InverseJacobian",
-    "KrylovJacobian", "LbfgsInvHessProduct", "LinearConstraint", "NoConvergence",
-    "NonlinearConstraint", "OptimizeResult", "OptimizeResults", "OptimizeWarning", "RootResults",
-    "anderson", "approx_fprime", "basinhopping", "bisect", "bracket", "brent", "brenth", "brentq",
-    "broyden1", "broyden2", "brute", "check_grad", "curve_fit", "diagbroyden",
-    "differential_evolution", "direct", "dual_annealing", "excitingmixing", "fixed_point", "fmin",
-    "fmin_bfgs", "fmin_cg", "fmin_cobyla", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell", "fmin_slsqp",
-    "fmin_tnc", "fminbound", "fsolve", "golden", "isotonic_regression", "least_squares", "leastsq",
-    "line_search", "linear_sum_assignment", "linearmixing", "linprog", "linprog_verbose_callback",
-    "lsq_linear", "milp", "minimize", "minimize_scalar", "newton", "newton_krylov", "nnls",
-    "quadratic_assignment", "ridder", "root", "root_scalar", "rosen", "rosen_der", "rosen_hess",
-    "rosen_hess_prod", "shgo", "show_options", "toms748",
-]  # fmt: skip
+    def __getattr__(name: str) -> Any: ...
+
+
+vars().update(
+    host_functions(
+        "scipy.optimize",
+        """
+        anderson approx_fprime basinhopping bracket broyden1 broyden2 brute check_grad diagbroyden
+        differential_evolution direct dual_annealing excitingmixing fmin fmin_bfgs fmin_cg
+        fmin_cobyla fmin_l_bfgs_b fmin_ncg fmin_powell fmin_slsqp fmin_tnc golden
+        isotonic_regression leastsq line_search linear_sum_assignment linearmixing linprog
+        linprog_verbose_callback lsq_linear milp newton_krylov nnls quadratic_assignment shgo
+        show_options
+        """,
+    )
+)
+
+__all__ = page(vars())
 
 share(__name__, MEANINGS)
 present_results(__name__)

@@ -16,6 +16,6 @@ __all__ = [
     barthann, bartlett, blackman, blackmanharris, bohman, boxcar, chebwin, cosine, dpss,
     exponential, flattop, gaussian, general_cosine, general_gaussian, general_hamming, get_window,
     hamming, hann, kaiser, kaiser_bessel_derived, lanczos, nuttall, parzen, taylor, triang, tukey,
-) = host_functions("scipy.signal.windows", *__all__)  # fmt: skip
+) = host_functions("scipy.signal.windows", " ".join(__all__)).values()  # fmt: skip
 
 present(__name__)

@@ -35,12 +35,9 @@ __all__ = [
 
 Metric = Callable[..., Any]
 
-(
-    directed_hausdorff, is_valid_dm, is_valid_y, num_obs_dm, num_obs_y,
-) = host_functions(
-    "scipy.spatial.distance",
-    "directed_hausdorff", "is_valid_dm", "is_valid_y", "num_obs_dm", "num_obs_y",
-)  # fmt: skip
+directed_hausdorff, is_valid_dm, is_valid_y, num_obs_dm, num_obs_y = host_functions(
+    "scipy.spatial.distance", "directed_hausdorff is_valid_dm is_valid_y num_obs_dm num_obs_y"
+).values()
 
 
 def _total(x: Any, w: Any) -> Any:

@@ -5,23 +5,17 @@ that make constants, have files of their own. The primitives, with the derivativ
 `funcgrad.primitives.special` and its neighbours.
 """
 
-# ruff: noqa: F403, F405
+# ruff: noqa: F401
 
-from typing import TYPE_CHECKING
+# ruff: noqa: F403
 
+from typing import TYPE_CHECKING, Any
+
+from funcgrad.base.namespaces import page
 from funcgrad.base.signatures import share
 from funcgrad.numpy.composed import sinc
 from funcgrad.numpy.public_functions import present_results
 from funcgrad.scipy.exponentials import log_softmax, logsumexp, softmax
-from funcgrad.scipy.special import (
-    combinatorics,
-    composed,
-    constants,
-    harmonics,
-    orders,
-    polynomials,
-    ufuncs,
-)
 from funcgrad.scipy.special.combinatorics import *
 from funcgrad.scipy.special.composed import *
 from funcgrad.scipy.special.constants import *
@@ -32,16 +26,11 @@ from funcgrad.scipy.special.polynomials import *
 from funcgrad.scipy.special.ufuncs import *
 
 if TYPE_CHECKING:  # names of tables, and of SciPy's
-    from typing import Any
 
     def __getattr__(name: str) -> Any: ...
 
 
-__all__ = [
-    *combinatorics.__all__, *composed.__all__, *constants.__all__, *harmonics.__all__,
-    *orders.__all__, *polynomials.__all__, *ufuncs.__all__, "SpecialFunctionError",
-    "SpecialFunctionWarning", "log_softmax", "logsumexp", "sinc", "softmax",
-]  # fmt: skip
+__all__ = page(vars(), "SpecialFunctionError", "SpecialFunctionWarning")
 
 share(__name__, MEANINGS)
 present_results(__name__, fallback="scipy.special")

@@ -40,9 +40,6 @@ _FUNCTIONS = """
     theilslopes tiecorrect truncate ttest_ind_from_stats tukey_hsd wasserstein_distance_nd
     weightedtau wilcoxon yeojohnson_normmax yeojohnson_normplot
 """
-HOST_NAMES = tuple(sorted((_DISTRIBUTIONS + _FUNCTIONS).split()))
-"""Names that are SciPy's own."""
-
 CLASSES = (
     "Binomial", "BootstrapMethod", "CensoredData", "ConstantInputWarning", "Covariance",
     "DegenerateDataWarning", "FitError", "Logistic", "Mixture", "MonteCarloMethod",
@@ -86,3 +83,7 @@ class HostName:
         if not callable(member):
             return member
         return host_function("scipy.stats", f"{self.__name__}.{name}")
+
+
+HOST_FUNCTIONS = {name: HostName(name) for name in (_DISTRIBUTIONS + _FUNCTIONS).split()}
+"""SciPy's own, by their names."""
