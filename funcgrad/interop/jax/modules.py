@@ -138,28 +138,26 @@ def folds_axes(function: Callable[..., Any]) -> bool:
     return names[1:2] == ["axis"]
 
 
+def _named(module: ModuleType, names: str) -> dict[str, Any]:
+    """Names of a module, separated by blanks, with their values."""
+    return {name: getattr(module, name) for name in names.split()}
+
+
 _ERRORS = {
     **{name: getattr(errors, name) for name in dir(errors) if name.endswith("Error")},
     "JaxRuntimeError": arrays.JaxRuntimeError,
 }
 _SHARDINGS = {
-    "AbstractMesh": devices.AbstractMesh,
-    "AxisType": sharding.AxisType,
-    "Mesh": devices.Mesh,
-    "NamedSharding": devices.NamedSharding,
-    "PartitionSpec": sharding.PartitionSpec,
-    "Sharding": devices.Sharding,
-    "SingleDeviceSharding": devices.SingleDeviceSharding,
-    "auto_axes": placing.auto_axes,
-    "explicit_axes": placing.explicit_axes,
-    "get_abstract_mesh": sharding.get_abstract_mesh,
-    "make_single_device_sharding": devices.make_single_device_sharding,
-    "reshard": placing.reshard,
-    "set_mesh": sharding.set_mesh,
+    **_named(
+        devices,
+        "AbstractMesh Mesh NamedSharding Sharding SingleDeviceSharding make_single_device_sharding",
+    ),
+    **_named(placing, "auto_axes explicit_axes reshard"),
+    **_named(sharding, "AxisType PartitionSpec get_abstract_mesh set_mesh"),
     "use_abstract_mesh": sharding.set_mesh,
 }
 
-_REFERENCES = {"Ref": words.Ref, "empty_ref": words.empty_ref, "new_ref": words.new_ref}
+_REFERENCES = _named(words, "Ref empty_ref new_ref")
 
 _BLOCKS = (
     "allow_f16_reductions", "array_garbage_collection_guard", "debug_key_reuse",
@@ -172,109 +170,68 @@ _BLOCKS = (
 """Blocks about devices, XLA and its messages."""
 
 _JAX = {
+    **_named(assembling, "make_array_from_callback make_array_from_single_device_arrays"),
+    **_named(custom, "custom_jvp custom_vjp"),
+    **_named(devices, "NamedSharding device_count devices local_devices make_mesh"),
+    **_named(jaxprs, "closure_convert make_jaxpr"),
+    **_named(placing, "device_get device_put live_arrays reshard shard_map smap"),
+    **_named(widths, "default_prng_impl enable_x64 threefry_partitionable"),
+    **_named(
+        words,
+        "block_until_ready config ds ensure_compile_time_eval eval_shape grad jit jvp linearize "
+        "pmap value_and_grad vjp vmap",
+    ),
     **_REFERENCES,
     **dict.fromkeys(_BLOCKS, words.block),
     "auto_pcast": mixing_kinds,
     "Array": arrays.Array,
     "Device": Device,
-    "NamedSharding": devices.NamedSharding,
     "P": sharding.PartitionSpec,
     "__version__": VERSION,
     "__version_info__": tuple(map(int, VERSION.split("."))),
-    "block_until_ready": words.block_until_ready,
     "check_tracer_leaks": checking_leaks,
-    "config": words.config,
-    "default_prng_impl": widths.default_prng_impl,
-    "device_count": devices.device_count,
-    "device_get": placing.device_get,
-    "device_put": placing.device_put,
-    "devices": devices.devices,
-    "ds": words.ds,
     "effects_barrier": registering.ignored,
-    "enable_x64": widths.enable_x64,
-    "ensure_compile_time_eval": words.ensure_compile_time_eval,
-    "eval_shape": words.eval_shape,
     "ShapeDtypeStruct": widths.Struct,
-    "grad": words.grad,
     "host_count": process_count,
     "host_id": process_index,
-    "jit": words.jit,
-    "jvp": words.jvp,
-    "linearize": words.linearize,
-    "live_arrays": placing.live_arrays,
     "local_device_count": devices.device_count,
-    "local_devices": devices.local_devices,
-    "closure_convert": jaxprs.closure_convert,
-    "custom_jvp": custom.custom_jvp,
-    "custom_vjp": custom.custom_vjp,
-    "make_array_from_callback": assembling.make_array_from_callback,
-    "make_array_from_single_device_arrays": assembling.make_array_from_single_device_arrays,
-    "make_jaxpr": jaxprs.make_jaxpr,
-    "make_mesh": devices.make_mesh,
-    "pmap": words.pmap,
     "pure_callback": callbacks.pure_callback,
     "set_mesh": sharding.set_mesh,
-    "reshard": placing.reshard,
-    "shard_map": placing.shard_map,
-    "smap": placing.smap,
-    "threefry_partitionable": widths.threefry_partitionable,
     "typeof": types.type_of,
-    "value_and_grad": words.value_and_grad,
-    "vjp": words.vjp,
-    "vmap": words.vmap,
 }
 
-_CHECKS = {
-    "check_grads": comparing.check_grads,
-    "check_jvp": comparing.check_jvp,
-    "check_vjp": comparing.check_vjp,
-}
+_CHECKS = _named(comparing, "check_grads check_jvp check_vjp")
 
 _DTYPES = {
+    **_named(scalars, "finfo iinfo issubdtype"),
     **{name: kind for name, kind in scalars.SCALAR_KINDS.items() if name == "bfloat16"},
     "canonicalize_dtype": words.canonicalize_dtype,
-    "finfo": scalars.finfo,
-    "iinfo": scalars.iinfo,
-    "issubdtype": scalars.issubdtype,
     "result_type": words.dtypes_result_type,
 }
 
 _NUMPY: dict[str, Any] = {
     **scalars.SCALAR_KINDS,
-    **{
-        name: getattr(np, name)
-        for name in (
-            "character", "complexfloating", "dtype", "e", "euler_gamma", "flexible",
-            "floating", "generic", "get_printoptions", "inexact", "inf", "integer", "nan",
-            "newaxis", "number", "object_", "pi", "printoptions", "save", "savez",
-            "set_printoptions", "signedinteger", "unsignedinteger",
-        )
-    },
-    "array": words.array,
-    "asarray": words.asarray,
-    **{
-        name: getattr(conventions, name)
-        for name in (
-            "bincount", "choose", "convolve", "correlate", "cumulative_prod", "cumulative_sum",
-            "hypot", "isclose", "ix_", "pad", "ravel_multi_index", "reshape", "take",
-            "take_along_axis", "tensordot", "unravel_index",
-        )
-    },
-    **{
-        f"{name}{like}": getattr(words, f"{name}{like}")
-        for name in ("empty", "full", "ones", "zeros")
-        for like in ("", "_like")
-    },
-    "iscomplexobj": scalars.iscomplexobj,
-    "isrealobj": scalars.isrealobj,
-    "isscalar": words.isscalar,
-    "issubdtype": scalars.issubdtype,
-    "finfo": scalars.finfo,
-    "iinfo": scalars.iinfo,
+    **_named(
+        np,
+        "character complexfloating dtype e euler_gamma flexible floating generic get_printoptions "
+        "inexact inf integer nan newaxis number object_ pi printoptions save savez "
+        "set_printoptions signedinteger unsignedinteger",
+    ),
+    **_named(
+        conventions,
+        "bincount choose convolve correlate cumulative_prod cumulative_sum hypot isclose ix_ pad "
+        "ravel_multi_index reshape take take_along_axis tensordot unravel_index",
+    ),
+    **_named(
+        words,
+        "array asarray empty empty_like full full_like ones ones_like zeros zeros_like isscalar "
+        "promote_types result_type load",
+    ),
+    **_named(
+        scalars,
+        "iscomplexobj isrealobj issubdtype finfo iinfo",
+    ),
     "ndarray": arrays.Array,
-    "promote_types": words.promote_types,
-    "result_type": words.result_type,
-    "load": words.load,
 }  # fmt: skip
 
 NAMES = recorded_names(__file__)
@@ -302,8 +259,7 @@ SOURCES: dict[str, Source] = {
     ),
     "jax.debug": Source(
         {
-            "breakpoint": breakpoint,
-            "callback": callbacks.debug_callback,
+            "breakpoint": breakpoint, "callback": callbacks.debug_callback,
             "print": callbacks.debug_print,
         },
         ("funcgrad.debug",),
@@ -323,11 +279,7 @@ SOURCES: dict[str, Source] = {
         for name in ("optimizers", "stax")
     },
     "jax.experimental": Source(
-        {
-            "disable_x64": widths.disable_x64,
-            "enable_x64": widths.enable_x64,
-            "io_callback": callbacks.io_callback,
-        },
+        {**_named(widths, "disable_x64 enable_x64"), "io_callback": callbacks.io_callback},
         ("funcgrad",),
     ),
     "jax.experimental.checkify": Source({}, ("funcgrad.checkify",)),
@@ -354,17 +306,10 @@ SOURCES: dict[str, Source] = {
     **{path: Source(own) for path, own in registering.OF_MODULES.items()},
     "jax.lax": Source(
         {
+            **_named(words, "cond fori_loop scan stop_gradient top_k while_loop"),
+            **_named(placing, "pcast pvary with_sharding_constraint"),
             "associative_scan": conventions.associative_scan,
-            "cond": words.cond,
-            "scan": words.scan,
-            "fori_loop": words.fori_loop,
             "map": conventions.map_rows,
-            "while_loop": words.while_loop,
-            "pcast": placing.pcast,
-            "pvary": placing.pvary,
-            "stop_gradient": words.stop_gradient,
-            "top_k": words.top_k,
-            "with_sharding_constraint": placing.with_sharding_constraint,
         },
         ("funcgrad.lax",),
         keeps_weak=True,
@@ -389,9 +334,7 @@ SOURCES: dict[str, Source] = {
         }
     ),
     "jax.random": Source(
-        {
-            name: getattr(random_keys, name) for name in ("PRNGKey", "choice", "key", "randint")
-        },
+        _named(random_keys, "PRNGKey choice key randint"),
         ("funcgrad.random",),
         are_functions=True,
     ),
@@ -418,11 +361,7 @@ SOURCES: dict[str, Source] = {
     ),
     "jax._src.xla_bridge": Source({"_backends": {}}),
     "jax._src.public_test_util": Source(
-        {
-            **_CHECKS,
-            "check_close": comparing.check_close,
-            "tolerance": comparing.tolerance,
-        },
+        {**_CHECKS, **_named(comparing, "check_close tolerance")},
         ("funcgrad.test_util",),
         False,
     ),

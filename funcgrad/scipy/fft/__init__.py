@@ -3,7 +3,6 @@
 This package is a page of names; the work is in the modules that it names.
 """
 
-# ruff: noqa: F401
 # ruff: noqa: F403
 
 from funcgrad.base.namespaces import page
