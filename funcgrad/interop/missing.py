@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from funcgrad.errors import FuncgradError
@@ -83,3 +84,8 @@ def stand_in(path: str) -> Any:
     if name.endswith(("Error", "Exception")):
         return type(name, (Exception,), {"__module__": module})
     return Missing(path)
+
+
+def named(module: ModuleType, names: str) -> dict[str, Any]:
+    """Names of a module, separated by blanks, with their values."""
+    return {name: getattr(module, name) for name in names.split()}

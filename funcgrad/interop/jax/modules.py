@@ -40,7 +40,7 @@ from funcgrad.interop.jax import (
     widths,
     words,
 )
-from funcgrad.interop.missing import recorded_names
+from funcgrad.interop.missing import named, recorded_names
 from funcgrad.observers.leaks import checking_leaks
 
 VERSION = "0.10.0"
@@ -138,26 +138,21 @@ def folds_axes(function: Callable[..., Any]) -> bool:
     return names[1:2] == ["axis"]
 
 
-def _named(module: ModuleType, names: str) -> dict[str, Any]:
-    """Names of a module, separated by blanks, with their values."""
-    return {name: getattr(module, name) for name in names.split()}
-
-
 _ERRORS = {
     **{name: getattr(errors, name) for name in dir(errors) if name.endswith("Error")},
     "JaxRuntimeError": arrays.JaxRuntimeError,
 }
 _SHARDINGS = {
-    **_named(
+    **named(
         devices,
         "AbstractMesh Mesh NamedSharding Sharding SingleDeviceSharding make_single_device_sharding",
     ),
-    **_named(placing, "auto_axes explicit_axes reshard"),
-    **_named(sharding, "AxisType PartitionSpec get_abstract_mesh set_mesh"),
+    **named(placing, "auto_axes explicit_axes reshard"),
+    **named(sharding, "AxisType PartitionSpec get_abstract_mesh set_mesh"),
     "use_abstract_mesh": sharding.set_mesh,
 }
 
-_REFERENCES = _named(words, "Ref empty_ref new_ref")
+_REFERENCES = named(words, "Ref empty_ref new_ref")
 
 _BLOCKS = (
     "allow_f16_reductions", "array_garbage_collection_guard", "debug_key_reuse",
@@ -170,13 +165,13 @@ _BLOCKS = (
 """Blocks about devices, XLA and its messages."""
 
 _JAX = {
-    **_named(assembling, "make_array_from_callback make_array_from_single_device_arrays"),
-    **_named(custom, "custom_jvp custom_vjp"),
-    **_named(devices, "NamedSharding device_count devices local_devices make_mesh"),
-    **_named(jaxprs, "closure_convert make_jaxpr"),
-    **_named(placing, "device_get device_put live_arrays reshard shard_map smap"),
-    **_named(widths, "default_prng_impl enable_x64 threefry_partitionable"),
-    **_named(
+    **named(assembling, "make_array_from_callback make_array_from_single_device_arrays"),
+    **named(custom, "custom_jvp custom_vjp"),
+    **named(devices, "NamedSharding device_count devices local_devices make_mesh"),
+    **named(jaxprs, "closure_convert make_jaxpr"),
+    **named(placing, "device_get device_put live_arrays reshard shard_map smap"),
+    **named(widths, "default_prng_impl enable_x64 threefry_partitionable"),
+    **named(
         words,
         "block_until_ready config ds ensure_compile_time_eval eval_shape grad jit jvp linearize "
         "pmap value_and_grad vjp vmap",
@@ -200,10 +195,10 @@ _JAX = {
     "typeof": types.type_of,
 }
 
-_CHECKS = _named(comparing, "check_grads check_jvp check_vjp")
+_CHECKS = named(comparing, "check_grads check_jvp check_vjp")
 
 _DTYPES = {
-    **_named(scalars, "finfo iinfo issubdtype"),
+    **named(scalars, "finfo iinfo issubdtype"),
     **{name: kind for name, kind in scalars.SCALAR_KINDS.items() if name == "bfloat16"},
     "canonicalize_dtype": words.canonicalize_dtype,
     "result_type": words.dtypes_result_type,
@@ -211,23 +206,23 @@ _DTYPES = {
 
 _NUMPY: dict[str, Any] = {
     **scalars.SCALAR_KINDS,
-    **_named(
+    **named(
         np,
         "character complexfloating dtype e euler_gamma flexible floating generic get_printoptions "
         "inexact inf integer nan newaxis number object_ pi printoptions save savez "
         "set_printoptions signedinteger unsignedinteger",
     ),
-    **_named(
+    **named(
         conventions,
         "bincount choose convolve correlate cumulative_prod cumulative_sum hypot isclose ix_ pad "
         "ravel_multi_index reshape take take_along_axis tensordot unravel_index",
     ),
-    **_named(
+    **named(
         words,
         "array asarray empty empty_like full full_like ones ones_like zeros zeros_like isscalar "
         "promote_types result_type load",
     ),
-    **_named(
+    **named(
         scalars,
         "iscomplexobj isrealobj issubdtype finfo iinfo",
     ),
@@ -279,7 +274,7 @@ SOURCES: dict[str, Source] = {
         for name in ("optimizers", "stax")
     },
     "jax.experimental": Source(
-        {**_named(widths, "disable_x64 enable_x64"), "io_callback": callbacks.io_callback},
+        {**named(widths, "disable_x64 enable_x64"), "io_callback": callbacks.io_callback},
         ("funcgrad",),
     ),
     "jax.experimental.checkify": Source({}, ("funcgrad.checkify",)),
@@ -306,8 +301,8 @@ SOURCES: dict[str, Source] = {
     **{path: Source(own) for path, own in registering.OF_MODULES.items()},
     "jax.lax": Source(
         {
-            **_named(words, "cond fori_loop scan stop_gradient top_k while_loop"),
-            **_named(placing, "pcast pvary with_sharding_constraint"),
+            **named(words, "cond fori_loop scan stop_gradient top_k while_loop"),
+            **named(placing, "pcast pvary with_sharding_constraint"),
             "associative_scan": conventions.associative_scan,
             "map": conventions.map_rows,
         },
@@ -334,7 +329,7 @@ SOURCES: dict[str, Source] = {
         }
     ),
     "jax.random": Source(
-        _named(random_keys, "PRNGKey choice key randint"),
+        named(random_keys, "PRNGKey choice key randint"),
         ("funcgrad.random",),
         are_functions=True,
     ),
@@ -361,7 +356,7 @@ SOURCES: dict[str, Source] = {
     ),
     "jax._src.xla_bridge": Source({"_backends": {}}),
     "jax._src.public_test_util": Source(
-        {**_CHECKS, **_named(comparing, "check_close tolerance")},
+        {**_CHECKS, **named(comparing, "check_close tolerance")},
         ("funcgrad.test_util",),
         False,
     ),

@@ -25,7 +25,7 @@ from funcgrad.interop.jax import (
     words,
 )
 from funcgrad.interop.jax.arrays import Array
-from funcgrad.interop.missing import Missing
+from funcgrad.interop.missing import Missing, named
 from funcgrad.observers.source import is_own
 from funcgrad.transforms.batch import BatchTracer
 from funcgrad.transforms.jvp import JVPTrace, JVPTracer
@@ -121,42 +121,30 @@ class HiPrimitive:
 
 
 _PROGRAMS: dict[str, Any] = {
-    "ClosedJaxpr": jaxprs.ClosedJaxpr,
-    "DropVar": jaxprs.DropVar,
-    "Jaxpr": jaxprs.Jaxpr,
-    "JaxprEqn": jaxprs.JaxprEqn,
-    "Literal": jaxprs.Literal,
-    "Primitive": primitives.Primitive,
-    "Var": jaxprs.Var,
-    "check_jaxpr": jaxprs.check_jaxpr,
-    "gensym": jaxprs.gensym,
+    **named(
+        jaxprs,
+        "ClosedJaxpr DropVar Jaxpr JaxprEqn Literal Var check_jaxpr gensym jaxpr_as_fun "
+        "jaxprs_in_params new_jaxpr_eqn subjaxprs",
+    ),
+    **named(primitives, "Primitive mapped_aval unmapped_aval"),
     "find_top_trace": words.trace_state,
     "concrete_or_error": words.concrete_or_error,
     "get_opaque_trace_state": words.trace_state,
-    "jaxpr_as_fun": jaxprs.jaxpr_as_fun,
-    "jaxprs_in_params": jaxprs.jaxprs_in_params,
-    "mapped_aval": primitives.mapped_aval,
-    "new_jaxpr_eqn": jaxprs.new_jaxpr_eqn,
     "no_effects": primitives.NO_EFFECTS,
     "primal_dtype_to_tangent_dtype": words.tangent_dtype,
-    "subjaxprs": jaxprs.subjaxprs,
-    "unmapped_aval": primitives.unmapped_aval,
     "unsafe_get_axis_names_DO_NOT_USE": axis_names,
     "valid_jaxtype": words.is_jax_type,
 }
 
 _CORE: dict[str, Any] = {
+    **named(words, "ensure_compile_time_eval eval_context is_concrete is_constant_dim"),
     "AbstractValue": types.ShapedArray,
     "Atom": jaxprs.Var | jaxprs.Literal,
     "ShapedArray": types.Type,
     "Trace": Trace,
     "Tracer": Tracer,
-    "ensure_compile_time_eval": words.ensure_compile_time_eval,
-    "eval_context": words.eval_context,
     "eval_jaxpr": jaxprs.eval_jaxpr,
     "get_aval": types.type_of,
-    "is_concrete": words.is_concrete,
-    "is_constant_dim": words.is_constant_dim,
 }
 
 _ARRAYS = dict.fromkeys((np.ndarray, np.generic, Array), types.type_of)
@@ -177,8 +165,7 @@ def random_seed(seeds: Any, impl: Any) -> Any:
 
 
 _PARTIAL_EVALUATION: dict[str, Any] = {
-    "dce_jaxpr": jaxprs.dce_jaxpr,
-    "trace_to_jaxpr_dynamic": jaxprs.trace_to_jaxpr_dynamic,
+    **named(jaxprs, "dce_jaxpr trace_to_jaxpr_dynamic"),
 }
 
 _RANDOM: dict[str, Any] = {"random_seed": random_seed, "threefry_prng_impl": "threefry2x32"}
@@ -195,14 +182,8 @@ OF_MODULES: dict[str, dict[str, Any]] = {
     "jax.experimental.custom_partitioning": {"custom_partitioning": placing.custom_partitioning},
     "jax.experimental.hijax": {
         "HiPrimitive": HiPrimitive,
-        "VJPHiPrimitive": hijax.VJPHiPrimitive,
-        "Zero": primitives.Zero,
-        "instantiate_zeros": primitives.instantiate_zeros,
-        "is_undefined_primal": primitives.is_undefined_primal,
-        "jvp_from_lin": hijax.jvp_from_lin,
-        "linearize_from_jvp": hijax.linearize_from_jvp,
-        "vjp_from_jvp": hijax.vjp_from_jvp,
-        "vjp_from_lin": hijax.vjp_from_lin,
+        **named(hijax, "VJPHiPrimitive jvp_from_lin linearize_from_jvp vjp_from_jvp vjp_from_lin"),
+        **named(primitives, "Zero instantiate_zeros is_undefined_primal"),
         "aval_method": passed_on,
         "aval_property": property,
         "control_flow_allowed_effects": SimpleNamespace(add_type=ignored),
@@ -222,8 +203,7 @@ OF_MODULES: dict[str, dict[str, Any]] = {
     "jax._src.random.prng": _RANDOM,
     "jax._src.random.threefry2x32": _RANDOM,
     "jax.api_util": {
-        "debug_info": jaxprs.debug_info,
-        "flatten_fun": jaxprs.flatten_fun,
+        **named(jaxprs, "debug_info flatten_fun"),
         "flatten_fun_nokwargs": partial(jaxprs.flatten_fun, has_keywords=False),
         "safe_map": safe_map,
         "shaped_abstractify": types.type_of,
@@ -237,35 +217,24 @@ OF_MODULES: dict[str, dict[str, Any]] = {
     "jax.interpreters.ad": {
         "JVPTrace": JVPTrace,
         "JVPTracer": JVPTracer,
-        "UndefinedPrimal": primitives.UndefinedPrimal,
-        "Zero": primitives.Zero,
-        "add_tangents": primitives.add_tangents,
-        "defbilinear": primitives.defbilinear,
-        "defjvp": primitives.defjvp,
-        "defjvp2": primitives.defjvp2,
-        "deflinear": primitives.deflinear,
-        "deflinear2": primitives.deflinear2,
-        "instantiate_zeros": primitives.instantiate_zeros,
-        "is_undefined_primal": primitives.is_undefined_primal,
+        **named(
+            primitives,
+            "UndefinedPrimal Zero add_tangents defbilinear defjvp defjvp2 deflinear deflinear2 "
+            "instantiate_zeros is_undefined_primal zeros_like_aval",
+        ),
         "primitive_jvps": primitives.JVPS,
         "primitive_transposes": primitives.TRANSPOSES,
-        "zeros_like_aval": primitives.zeros_like_aval,
     },
     "jax.interpreters.batching": {
+        **named(primitives, "bdim_at_front broadcast defbroadcasting defvectorized"),
+        **named(vmappables, "register_vmappable unregister_vmappable"),
         "axis_primitive_batchers": primitives.AXIS_BATCHERS,
-        "bdim_at_front": primitives.bdim_at_front,
-        "broadcast": primitives.broadcast,
-        "defbroadcasting": primitives.defbroadcasting,
-        "defvectorized": primitives.defvectorized,
         "fancy_primitive_batchers": primitives.FANCY_BATCHERS,
         "primitive_batchers": primitives.BATCHERS,
-        "register_vmappable": vmappables.register_vmappable,
-        "unregister_vmappable": vmappables.unregister_vmappable,
     },
     "jax.interpreters.mlir": {
+        **named(primitives, "lower_fun register_lowering"),
         "emit_python_callback": callbacks.emit_python_callback,
-        "lower_fun": primitives.lower_fun,
-        "register_lowering": primitives.register_lowering,
     },
     "jax.interpreters.partial_eval": {
         **_PARTIAL_EVALUATION,
