@@ -9,13 +9,13 @@ exist for the central distributions, once; counts have none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from funcgrad.scipy.special.rows import Function, ufuncs
+from funcgrad.scipy.special.rows import ufuncs
 
 if TYPE_CHECKING:  # the names that are added below
 
-    def __getattr__(name: str) -> Function: ...
+    def __getattr__(name: str) -> Any: ...
 
 
 UFUNCS = ufuncs("""
