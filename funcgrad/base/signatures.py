@@ -262,6 +262,15 @@ def _imports(source: str) -> str:
     return f"import {', '.join(modules)}" if modules else ""
 
 
+def rows_of(table: str) -> list[list[str]]:
+    """The cells of a table in a text: rows such as ``name | summary | example``.
+
+    Indented lines belong to the row above them; lines that begin with ``#`` are comments.
+    """
+    rows = [row for row in re.split(r"\n(?=\S)", table.strip()) if not row.startswith("#")]
+    return [[x.replace("\n    ", "\n") for x in re.split(r"\s+\| ", row)] for row in rows]
+
+
 def call_of(path: str, shows: str) -> str:
     """The example of a function from its arguments: of ``"0.0 -> 1.0"``, ``"path(0.0) -> 1.0"``."""
     return f"{path}({shows.replace(' -> ', ') -> ', 1)}" if shows else ""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import call_of, docstring
+from funcgrad.base.signatures import call_of, docstring, rows_of, with_dtype
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.host_functions import host_functions
@@ -189,60 +189,32 @@ def _vectors(function: str, *args: Any) -> list[Any]:
     return values
 
 
-_SUMMARIES = {
-    "braycurtis": "``sum |u - v| / sum |u + v|``.",
-    "canberra": "``sum |u - v| / (|u| + |v|)``, where elements that are both 0 add nothing.",
-    "chebyshev": "``max |u - v|``.",
-    "cityblock": "``sum |u - v|``.",
-    "cosine": "One less the cosine of the angle between two vectors.",
-    "dice": "Dice's dissimilarity of truth values.",
-    "euclidean": "``sqrt(sum |u - v|**2)``.",
-    "hamming": "The share of elements that differ.",
-    "jaccard": "Of the elements that are not 0 in one of both, how many are 0 in the other.",
-    "rogerstanimoto": "Rogers' and Tanimoto's dissimilarity of truth values.",
-    "russellrao": "Russell's and Rao's dissimilarity of truth values.",
-    "sokalsneath": "Sokal's and Sneath's dissimilarity of truth values.",
-    "sqeuclidean": "``sum |u - v|**2``.",
-    "yule": "Yule's dissimilarity of truth values.",
+_ROWS = rows_of("""
+braycurtis | ``sum |u - v| / sum |u + v|``. | numbers -> 0.45454545454545453
+canberra | ``sum |u - v| / (|u| + |v|)``, where elements that are both 0 add nothing.
+    | numbers -> 0.9285714285714286
+chebyshev | ``max |u - v|``. | numbers -> 3.0
+cityblock | ``sum |u - v|``. | numbers -> 5.0
+cosine | One less the cosine of the angle between two vectors. | numbers -> 0.002945514498418511
+dice | Dice's dissimilarity of truth values. | truths -> 0.5
+euclidean | ``sqrt(sum |u - v|**2)``. | numbers -> 3.605551275463989
+hamming | The share of elements that differ. | truths -> 0.6666666666666666
+jaccard | Of the elements that are not 0 in one of both, how many are 0 in the other.
+    | truths -> 0.6666666666666666
+rogerstanimoto | Rogers' and Tanimoto's dissimilarity of truth values. | truths -> 0.8
+russellrao | Russell's and Rao's dissimilarity of truth values. | truths -> 0.6666666666666666
+sokalsneath | Sokal's and Sneath's dissimilarity of truth values. | truths -> 0.8
+sqeuclidean | ``sum |u - v|**2``. | numbers -> 13.0
+yule | Yule's dissimilarity of truth values. | truths -> 2.0
+""")
+"""Distances that take weights: name | summary | arguments of the example -> what Python shows."""
+_ARGUMENTS = {
+    "numbers": "np.array([1.0, 2.0]), np.array([3.0, 5.0])",
+    "truths": "np.array([True, False, True]), np.array([True, True, False])",
 }
 
 
-_SHOWN = {
-    "braycurtis": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(0.45454545454545453)",
-    "canberra": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(0.9285714285714286)",
-    "chebyshev": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(3.0)",
-    "cityblock": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(5.0)",
-    "cosine": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(0.002945514498418511)",
-    "dice": "np.array([True, False, True]), np.array([True, True, False]) -> np.float64(0.5)",
-    "euclidean": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(3.605551275463989)",
-    "hamming": (
-        "np.array([True, False, True]), np.array([True, True, False]) -> "
-        "np.float64(0.6666666666666666)"
-    ),
-    "jaccard": (
-        "np.array([True, False, True]), np.array([True, True, False]) -> "
-        "np.float64(0.6666666666666666)"
-    ),
-    "rogerstanimoto": (
-        "np.array([True, False, True]), np.array([True, True, False]) -> np.float64(0.8)"
-    ),
-    "russellrao": (
-        "np.array([True, False, True]), np.array([True, True, False]) -> "
-        "np.float64(0.6666666666666666)"
-    ),
-    "sokalsneath": (
-        "np.array([True, False, True]), np.array([True, True, False]) -> np.float64(0.8)"
-    ),
-    "sqeuclidean": "np.array([1.0, 2.0]), np.array([3.0, 5.0]) -> np.float64(13.0)",
-    "yule": (
-        "np.array([True, False, True, False]), np.array([True, True, True, False]) -> "
-        "np.float64(0.0)"
-    ),
-}
-"""By the name of a distance: the arguments of its example, and what Python shows."""
-
-
-def _weighted(name: str) -> Metric:
+def _weighted(name: str, summary: str, shows: str) -> Metric:
     compute = _METRICS[name]
 
     def metric(u: Any, v: Any, w: Any = None) -> Any:
@@ -256,26 +228,18 @@ def _weighted(name: str) -> Metric:
         "v": "Vector of the same length.",
         "w": "Weights of the elements, a vector; 1 by default.",
     }
-    call = call_of(f"fg.scipy.spatial.distance.{name}", _SHOWN[name])
+    kind, _, shown = shows.partition(" -> ")
+    shows = with_dtype(f"{_ARGUMENTS[kind]} -> {shown}")
+    call = call_of(f"fg.scipy.spatial.distance.{name}", shows)
     notes = f"As `scipy.spatial.distance.{name}`."
-    metric.__doc__ = docstring(_SUMMARIES[name], meanings, call, notes)
+    metric.__doc__ = docstring(summary, meanings, call, notes)
     return metric
 
 
-braycurtis = _weighted("braycurtis")
-canberra = _weighted("canberra")
-chebyshev = _weighted("chebyshev")
-cityblock = _weighted("cityblock")
-cosine = _weighted("cosine")
-dice = _weighted("dice")
-euclidean = _weighted("euclidean")
-hamming = _weighted("hamming")
-jaccard = _weighted("jaccard")
-rogerstanimoto = _weighted("rogerstanimoto")
-russellrao = _weighted("russellrao")
-sokalsneath = _weighted("sokalsneath")
-sqeuclidean = _weighted("sqeuclidean")
-yule = _weighted("yule")
+(
+    braycurtis, canberra, chebyshev, cityblock, cosine, dice, euclidean, hamming, jaccard,
+    rogerstanimoto, russellrao, sokalsneath, sqeuclidean, yule,
+) = (_weighted(*row) for row in _ROWS)  # fmt: skip
 
 
 def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from typing import Any
 
-from funcgrad.base.signatures import call_of, docstring, with_dtype
+from funcgrad.base.signatures import call_of, docstring, rows_of, with_dtype
 from funcgrad.numpy.elementwise import of_scipy
 from funcgrad.primitives.special_tables import primitive_of
 
@@ -115,16 +114,12 @@ def ufunc(name: str, summary: str, shows: str, arguments: str = "") -> Function:
 def ufuncs(table: str) -> dict[str, Function]:
     """The functions of a table by their names.
 
-    Args:
-        table: Rows of the arguments of `ufunc`: ``name arguments | summary | shows``. Indented
-            lines belong to the row above them; lines that begin with ``#`` are comments.
+    Args: table: Arguments of `ufunc` in rows of a text, ``name arguments | summary | shows``.
     """
     found = {}
-    for row in re.split(r"\n(?=\S)", table.strip()):
-        if not row.startswith("#"):
-            name, summary, shows = re.split(r"\s+\| ", row)
-            name, _, arguments = name.partition(" ")
-            found[name] = ufunc(name, summary, shows.replace("\n    ", "\n"), arguments)
+    for names, summary, shows in rows_of(table):
+        name, _, arguments = names.partition(" ")
+        found[name] = ufunc(name, summary, shows, arguments)
     return found
 
 
