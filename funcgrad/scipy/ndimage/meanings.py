@@ -24,5 +24,6 @@ MEANINGS = {
     "radius": "Where it ends instead.",
     "sigma": "Standard deviation of the Gaussian, for all axes or for each.",
     "size": "Length of the window, for all axes or for each.",
+    "structure": "Known array instead, which is added to neighbours, or taken from them.",
     "truncate": "At how many standard deviations the window ends.",
 }

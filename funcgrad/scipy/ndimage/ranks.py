@@ -5,14 +5,13 @@ Derivatives are those of the neighbours that were chosen.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import funcgrad.numpy.values as fnp
-from funcgrad.base.signatures import session
+from funcgrad.base.signatures import docstring
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.numpy.promotion import as_value, promote, strong
@@ -117,36 +116,26 @@ def _filter(name: str, what: str, choose: Choice) -> Callable[..., Any]:
     ) -> Any:
         return _chosen(name, choose, input, size, footprint, output, mode, cval, origin, axes)
 
-    filter_.__name__ = filter_.__qualname__ = name
-    filter_.__doc__ = f"""{what} of the neighbours of each element, as `scipy.ndimage.{name}`.
-
-    Args:
-        input: Array of numbers that have an order.
-        size: Length of windows, one or one for each axis.
-        footprint: Known array instead; elements that are not 0 choose neighbours.
-        output: The dtype of the result; that of ``input`` by default.
-        mode: What stands beyond the ends, as in `correlate1d`; one, or one for each axis.
-        cval: What stands there in mode "constant".
-        origin: By how much windows are shifted, likewise.
-        axes: Axes to go along, all by default.
-
-    Returns:
-        An array like ``input``.
-
-    Raises:
-        ArgumentError: If neither a size nor a footprint is given, or a mode is impossible.
-        ShapeError: If axes do not fit.
-
-    Example:
-{_example(name)}
-    """
-    return filter_
+    errors = {"ShapeError": "If axes do not fit."}
+    return _described(
+        filter_, name, f"{what} of the neighbours of each element", "size or footprint", errors
+    )
 
 
-def _example(name: str) -> str:
-    """The lines of an interactive session."""
+def _described(
+    function: Callable[..., Any], name: str, summary: str, needed: str, errors: dict[str, str]
+) -> Callable[..., Any]:
+    """A function with its name and docstring: arguments are those of the whole package."""
+    function.__name__ = function.__qualname__ = name
     call = f"fg.scipy.ndimage.{name}(np.array([1.0, 2.0, 9.0, 4.0]), size=3) -> {_SHOWN[name]}"
-    return textwrap.indent(session(call), " " * 8)
+    function.__doc__ = docstring(
+        f"{summary}, as `scipy.ndimage.{name}`.",
+        {},
+        call,
+        returns="An array like ``input``.",
+        raises={"ArgumentError": f"If there is no {needed}, or a mode is impossible.", **errors},
+    )
+    return function
 
 
 def _extreme(is_max: bool) -> Choice:
@@ -236,23 +225,8 @@ def _along_a_line(name: str, is_max: bool) -> Callable[..., Any]:
         choose = _extreme(is_max)
         return _chosen(name, choose, input, size, None, output, mode, cval, origin, places)
 
-    filter_.__name__ = filter_.__qualname__ = name
     what = "Greatest" if is_max else "Least"
-    filter_.__doc__ = f"""{what} of neighbours along an axis, as `scipy.ndimage.{name}`.
-
-    Args:
-        input: Array of numbers that have an order.
-        size: Length of windows.
-        axis: The axis that is filtered.
-        output: The dtype of the result; that of ``input`` by default.
-        mode: What stands beyond the ends, as in `correlate1d`.
-        cval: What stands there in mode "constant".
-        origin: By how much windows are shifted.
-
-    Example:
-{_example(name)}
-    """
-    return filter_
+    return _described(filter_, name, f"{what} of neighbours along an axis", "size", {})
 
 
 maximum_filter1d = _along_a_line("maximum_filter1d", True)
@@ -332,30 +306,7 @@ def _morphology(name: str, what: str, compute: Callable[..., Any]) -> Callable[.
 
         return cast(compute(x, lambda v: step(False, v), lambda v: step(True, v)), dtype)
 
-    operation.__name__ = operation.__qualname__ = name
-    operation.__doc__ = f"""{what}, as `scipy.ndimage.{name}`.
-
-    Args:
-        input: Array.
-        size: Length of windows, one or one for each axis.
-        footprint: Known array instead; elements that are not 0 choose neighbours.
-        structure: Known array instead, which is added to neighbours (or taken from them).
-        output: The dtype of the result; that of ``input`` by default.
-        mode: What stands beyond the ends, as in `correlate1d`; one, or one for each axis.
-        cval: What stands there in mode "constant".
-        origin: By how much windows are shifted, likewise.
-        axes: Axes to go along, all by default.
-
-    Returns:
-        An array like ``input``.
-
-    Raises:
-        ArgumentError: If neither a size, a footprint nor a structure is given.
-
-    Example:
-{_example(name)}
-    """
-    return operation
+    return _described(operation, name, what, "size, footprint or structure", {})
 
 
 def _without(a: Any, b: Any) -> Any:
