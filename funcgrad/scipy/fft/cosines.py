@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad.numpy.values as fnp
+from funcgrad.base.signatures import docstring
 from funcgrad.core.avals import aval_of
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.primitives.shape import shape_of
@@ -207,47 +208,24 @@ _SHOWN = {
     "idstn": "array([[ 0.81694174, -0.03661165],\n       [-0.21338835, -0.06694174]])",
 }
 """By the name of a transform: what it gives for an array of the numbers 1 to 4."""
-_TEXT = """{what} transform{where}, as `scipy.fft.{name}`.
-
-    Args:
-        x: Array; of a complex one, real and imaginary parts are transformed.
-        type: 1, 2, 3 or 4.
-        {lengths}
-        norm: "backward", "ortho" or "forward".
-        overwrite_x: Accepted for SciPy's signature.
-        workers: Accepted for SciPy's signature.
-        orthogonalize: Whether the matrix is orthogonal up to a factor; by default where ``norm``
-            is "ortho".
-
-    Returns:
-        An array like ``x``, floating or complex.
-
-    Raises:
-        ArgumentError: If ``type`` or ``norm`` are others.
-        ShapeError: If there are no elements to transform.
-
-    Example:
-        >>> import numpy as np, funcgrad as fg
-        >>> fg.scipy.fft.{name}(np.array({operand}))
-        {shown}
-    """
 
 
 def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     kind = "cosine" if "dct" in name else "sine"
     what = f"Inverse of a {kind}" if name.startswith("i") else kind.capitalize()
     is_space = name.endswith("n")
-    lengths = (
-        "s: Lengths, along the axes.\n        axes: All by default, or as many as ``s``."
-        if is_space
-        else "n: Length; longer lines are cut, shorter ones get zeros.\n        axis: The axis."
-    )
-    function.__name__ = function.__qualname__ = name
     where = " along several axes" if is_space else ""
     operand = "[[1.0, 2.0], [3.0, 4.0]]" if is_space else "[1.0, 2.0, 3.0, 4.0]"
-    shown = _SHOWN[name].replace("\n", "\n        ")
-    function.__doc__ = _TEXT.format(
-        name=name, what=what, where=where, lengths=lengths, operand=operand, shown=shown
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = docstring(
+        f"{what} transform{where}, as `scipy.fft.{name}`.",
+        {},
+        f"fg.scipy.fft.{name}(np.array({operand})) -> {_SHOWN[name]}",
+        returns="An array like ``x``, floating or complex.",
+        raises={
+            "ArgumentError": "If ``type`` or ``norm`` are others.",
+            "ShapeError": "If there are no elements to transform.",
+        },
     )
     return function
 

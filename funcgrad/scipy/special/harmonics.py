@@ -24,7 +24,7 @@ from funcgrad.primitives.shape import broadcast_to, shape_of
 from funcgrad.primitives.special_harmonics import AssociatedLegendre
 from funcgrad.primitives.special_harmonics import sph_legendre_p as on_sphere
 from funcgrad.scipy.exponentials import floating
-from funcgrad.scipy.special.ufuncs import eval_legendre
+from funcgrad.scipy.special import ufuncs
 
 __all__ = [
     "assoc_legendre_p", "assoc_legendre_p_all", "legendre_p", "legendre_p_all", "sph_harm_y",
@@ -88,7 +88,7 @@ def legendre_p(n: Any, z: Any, *, diff_n: int = 0) -> Any:
     """
     n, count = _count("legendre_p", "n", n), _last("legendre_p", "diff_n", diff_n)
     (z,) = floating("legendre_p", z)
-    return _derivatives(lambda v: eval_legendre(n, v), z, count)
+    return _derivatives(lambda v: ufuncs.eval_legendre(n, v), z, count)
 
 
 def legendre_p_all(n: int, z: Any, *, diff_n: int = 0) -> Any:

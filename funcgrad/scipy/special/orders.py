@@ -21,7 +21,6 @@ from funcgrad.primitives.special_tables import primitive_of
 from funcgrad.scipy.exponentials import floating
 from funcgrad.scipy.special import ufuncs
 from funcgrad.scipy.special.rows import Function
-from funcgrad.scipy.special.ufuncs import wofz
 
 __all__ = [
     "bessel_jn", "h1vp", "h2vp", "ivp", "jvp", "kelvin", "kvp", "modfresnelm", "modfresnelp",
@@ -187,7 +186,7 @@ def _modified_fresnel(x: Any, turn: int) -> tuple[Any, Any]:
     dtype = complex_dtype(aval_of(x).dtype)
     z = p.convert(x, dtype)
     diagonal = dtype.type(np.exp(1j * np.pi / 4))
-    k = 0.5 * wofz(p.mul.bind(z, diagonal))
+    k = 0.5 * ufuncs.wofz(p.mul.bind(z, diagonal))
     f = np.sqrt(np.pi) * p.exp.bind((z * z + np.pi / 4) * dtype.type(1j)) * k
     f = p.convert(f, dtype)
     return (f, k) if turn > 0 else (p.conj.bind(f), p.conj.bind(k))

@@ -7,7 +7,7 @@ from typing import Any
 from funcgrad.errors import ArgumentError
 from funcgrad.numpy.elementwise import cos
 from funcgrad.numpy.promotion import as_value
-from funcgrad.scipy.special.ufuncs import eval_chebyu, eval_genlaguerre
+from funcgrad.scipy.special import ufuncs
 
 __all__ = ["assoc_laguerre", "diric"]
 
@@ -22,7 +22,7 @@ def assoc_laguerre(x: Any, n: Any, k: Any = 0.0) -> Any:
     Returns: The values; all arguments broadcast.
     Example: print(fg.scipy.special.assoc_laguerre(1.0, 1, 2.0)) -> 2.0
     """
-    return eval_genlaguerre(n, k, x)
+    return ufuncs.eval_genlaguerre(n, k, x)
 
 
 def diric(x: Any, n: int) -> Any:
@@ -37,4 +37,4 @@ def diric(x: Any, n: int) -> Any:
     """
     if n != int(n) or n < 1:
         raise ArgumentError(f"diric: n must be a positive integer, got {n}.")
-    return eval_chebyu(int(n) - 1, cos(as_value(x, "diric") / 2)) / int(n)
+    return ufuncs.eval_chebyu(int(n) - 1, cos(as_value(x, "diric") / 2)) / int(n)
