@@ -196,44 +196,12 @@ def _brent(f: Function, a: Any, b: Any, xtol: Any, rtol: Any, maxiter: int) -> A
     return state[2], (count, is_done(state))
 
 
-def _ridder(f: Function, a: Any, b: Any, xtol: Any, rtol: Any, maxiter: int) -> Any:
-    """Ridder 1979: false position of the function times an exponential."""
-
-    def goes_on(state: Any) -> Any:
-        count, *_, is_done = state
-        return ~is_done & (count < maxiter)
-
-    def improve(state: Any) -> Any:
-        count, low, high, f_low, f_high, best, _ = state
-        middle = (low + high) / 2
-        f_middle = f(middle)
-        root = fnp.sqrt(f_middle * f_middle - f_low * f_high)
-        root = fnp.where(root == 0, fnp.ones_like(root), root)
-        new = middle + (middle - low) * fnp.sign(f_low - f_high) * f_middle / root
-        f_new = f(new)
-        across = fnp.sign(f_middle) * fnp.sign(f_new) < 0
-        left = fnp.sign(f_low) * fnp.sign(f_new) < 0
-        low_ = fnp.where(across, middle, fnp.where(left, low, new))
-        f_low_ = fnp.where(across, f_middle, fnp.where(left, f_low, f_new))
-        high_ = fnp.where(across, new, fnp.where(left, new, high))
-        f_high_ = fnp.where(across, f_new, fnp.where(left, f_new, f_high))
-        is_done = (f_new == 0) | (abs(high_ - low_) < xtol + rtol * abs(new))
-        is_done = is_done | (abs(new - best) < xtol + rtol * abs(new))
-        return count + 1, low_, high_, f_low_, f_high_, new, is_done
-
-    fa, fb = f(a), f(b)
-    best = fnp.where(fa == 0, a, b)
-    state = (np.int64(0), a, b, fa, fb, best, (fa == 0) | (fb == 0))
-    found = lax.while_loop(goes_on, improve, state)
-    return found[5], (found[0], found[6])
-
-
 _METHODS = {
     "bisect": _bisection,
     "brentq": _brent,
     "brenth": _brent,
     "toms748": _brent,
-    "ridder": _ridder,
+    "ridder": _brent,
 }
 
 _DOC = """Root between two points where signs differ{how}.
@@ -285,7 +253,7 @@ def _bracketing(name: str, how: str) -> Function:
 bisect = _bracketing("bisect", ", by halving")
 brentq = _bracketing("brentq", ", by Brent's method")
 brenth = _bracketing("brenth", "; it is found by `brentq`'s method")
-ridder = _bracketing("ridder", ", by Ridder's method")
+ridder = _bracketing("ridder", "; it is found by `brentq`'s method")
 
 
 def toms748(
