@@ -62,7 +62,8 @@ def arithmetic_of(node: Node) -> Cost:
     """Arithmetic of a node, without the bytes that it moves."""
     if isinstance(node, Product):
         is_complex = node.out.dtype.kind == "c"
-        return Cost(flops=math.prod(node.sizes) * (8.0 if is_complex else 2.0))
+        flops = 8.0 if is_complex else 4.0 if node.is_of_pairs else 2.0
+        return Cost(flops=math.prod(node.sizes) * flops)
     if isinstance(node, Nest):
         return _nest(node)
     if isinstance(node, External | Routine):

@@ -73,6 +73,7 @@ def compile_program(
     threads: int | None = None,
     memory: int | None = None,
     is_joined: bool = False,
+    is_general: bool = False,
 ) -> Executable:
     """Compile a program.
 
@@ -84,13 +85,15 @@ def compile_program(
         memory: Bytes that a call may need besides its arguments; ``None`` for no limit.
         is_joined: Whether one kernel is to run all of a program of few elements: for calls that
             need no Python, in which steps take time.
+        is_general: Whether the plan is to stand for other sizes, too.
     Returns: A callable of the flat inputs.
     Raises: MemoryBudgetError: The limit is too small.
     """
 
     def run() -> Executable:
         with kernel_store.counting() as counts:
-            return _compiled(program, donated, threads, memory, is_joined, counts)
+            flags = is_joined, is_general
+            return _compiled(program, donated, threads, memory, flags, counts)
 
     return stacks.with_room(run)
 
@@ -100,14 +103,15 @@ def _compiled(
     donated: Sequence[bool],
     threads: int | None,
     limit: int | None,
-    is_joined: bool,
+    flags: tuple[bool, bool],
     counts: kernel_store.Stats,
 ) -> Executable:
     lowered = simplified(program)
     check_agreement(lowered)
     warn_of_length(program.name, [equation.source for equation in lowered.equations])
     n_threads = _n_threads(thread_limit(program) if threads is None else threads)
-    graph, jobs, memory = _plan(lowered, donated, n_threads, limit)
+    is_joined, is_general = flags
+    graph, jobs, memory = _plan(lowered, donated, n_threads, limit, is_general)
     if is_on("join"):
         join(jobs, _is_single, n_threads)
         if is_joined:
@@ -155,12 +159,19 @@ ATTEMPTS = 4
 _Planned = tuple[Graph, list[list[Job]], Memory]
 
 
-def _plan(program: Program, donated: Sequence[bool], n_threads: int, limit: int | None) -> _Planned:
+def _plan(
+    program: Program,
+    donated: Sequence[bool],
+    n_threads: int,
+    limit: int | None,
+    is_general: bool,
+) -> _Planned:
     """A plan that keeps to a limit: at first without anything done twice."""
-    plan = _planned(program, donated, n_threads, None)
+    planned = partial(_planned, program, donated, n_threads, is_general)
+    plan = planned(None)
     if limit is None or _needed(plan) <= limit:
         return plan
-    best = plan = _planned(program, donated, n_threads, Limit())
+    best = plan = planned(Limit())
     scratch = tuple(
         sum(value.nbytes for job in row for value in getattr(job, "scratch", ())) for row in plan[1]
     )
@@ -169,7 +180,7 @@ def _plan(program: Program, donated: Sequence[bool], n_threads: int, limit: int 
     for _ in range(ATTEMPTS):
         if _needed(best) <= limit or aim <= 0:
             break
-        plan = _planned(program, donated, n_threads, Limit(aim, scratch))
+        plan = planned(Limit(aim, scratch))
         best = min(best, plan, key=_needed)
         # Holes between values are known only now, and less may leave fewer of them.
         aim -= max(plan[2].arena_bytes - aim, aim // machine.SEVERAL)
@@ -196,9 +207,13 @@ def _too_small(program: Program, plan: _Planned, limit: int) -> MemoryBudgetErro
 
 
 def _planned(
-    program: Program, donated: Sequence[bool], n_threads: int, limit: Limit | None
+    program: Program,
+    donated: Sequence[bool],
+    n_threads: int,
+    is_general: bool,
+    limit: Limit | None,
 ) -> _Planned:
-    graph = build(program)
+    graph = build(program, is_general)
     graph.limit = limit
     groups = arrange(graph, donated=donated)
     _drop_unread(graph)

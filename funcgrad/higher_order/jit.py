@@ -174,12 +174,16 @@ def watching_stepwise(kind: str, enable: bool) -> Iterator[None]:
 
 
 def executable_of(
-    program: Program, threads: int | None = None, memory: int | None = None, is_joined: bool = False
+    program: Program,
+    threads: int | None = None,
+    memory: int | None = None,
+    is_joined: bool = False,
+    is_general: bool = False,
 ) -> Executable:
     """The compiled form of a program, compiled once for every number of threads and limit."""
     return program.memo(
-        ("executable", threads, memory, is_joined),
-        lambda: compile_program(program, threads=threads, memory=memory, is_joined=is_joined),
+        ("executable", threads, memory, is_joined, is_general),
+        lambda: compile_program(program, (), threads, memory, is_joined, is_general),
     )
 
 

@@ -21,11 +21,13 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((37, 5))
 Y = RANDOM.standard_normal((5, 4)).astype(np.float32)
 I = RANDOM.integers(-5, 5, 37)  # noqa: E741
+B = RANDOM.integers(-128, 128, (9, 33), np.int8)
 
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "elementwise": (lambda x: np.where(x > 0, np.sin(x) ** 2, np.exp(-x) + 3), (X,)),
     "single precision": (lambda y: np.tanh(y) / (2 - y * y), (Y,)),
     "integers": (lambda i: (i // 3, i % 4, i << 2, np.abs(i)), (I,)),
+    "products": (lambda x, b: (x.T @ x, b @ b.T, b.astype(np.int32) @ b.T), (X, B)),
     "complex": (lambda x: (x + 1j * x[::-1]) * np.exp(1j * x), (X,)),
     "picks": (lambda x, i: x[i] * 2 + fnp.zeros(37).at[i].set(1.0)[:, None], (X, I)),
     "sums": (lambda x: (x.sum(0), (x * x).max(1), np.cumsum(x, 0)), (X,)),

@@ -63,7 +63,8 @@ def kernel(letter: str, features: str) -> Kernel:
 
 
 def shape_of(letter: str, features: str) -> Shape:
-    return inner_shape(np.zeros((), LETTERS[letter]).real.itemsize, FEATURES[features])
+    itemsize = 8 if letter in "dzl" else 4
+    return inner_shape(itemsize, FEATURES[features])
 
 
 def inner_of(letter: str, features: str, m: int, n: int) -> tuple[int, tuple[int, ...]]:
@@ -100,7 +101,7 @@ def multiply(
     shape = shape_of(letter, features)
     batch, m, k = a.shape if not trans[0] else a.transpose(0, 2, 1).shape
     n = b.shape[1 if trans[1] else 2]
-    out = np.full((batch, m, n), np.nan, a.dtype)
+    out = np.full((batch, m, n), np.nan if a.dtype.kind in "fc" else 1, a.dtype)
     unit, itemsize = (2 if a.dtype.kind == "c" else 1), a.itemsize
     rows, vectors = inner or inner_of(letter, features, shape.rows, n)
     if copies is None:

@@ -130,7 +130,7 @@ def compile_kernel(function: Function) -> Any:
 
     Args: function: The kernel.
     Returns: Numba's function, whose ``address`` is that of ``int64 kernel(int64* slots, int64*
-        args)`` as long as it lives.
+        args)``, or of a function of other words, as long as it lives.
 
     Raises:
         UnsupportedError: The kernel applies something that is no word.
@@ -140,8 +140,8 @@ def compile_kernel(function: Function) -> Any:
     text = print_kernel(function, "kernel", vocabulary)
     namespace: dict[str, Any] = {name: x.intrinsic() for name, x in vocabulary.words.items()}
     exec(compile(text, "<kernel>", "exec"), namespace)
-    word = numba_types.int64
-    return numba.cfunc(word(word, word), error_model="numpy")(namespace["kernel"])
+    words = [numba_types.int64 for _ in function.parameters]
+    return numba.cfunc(words[0](*words), error_model="numpy")(namespace["kernel"])
 
 
 class Vocabulary:
@@ -186,7 +186,9 @@ def print_kernel(function: Function, name: str, vocabulary: Vocabulary) -> str:
         vocabulary: Gets the words.
     """
     lines = _Printer(simplified(function), vocabulary).lines
-    return "\n".join([f"def {name}(slots_address, args_address):", *lines, ""])
+    of_arguments = {"slots": "slots_address", "args": "args_address"}
+    arguments = [of_arguments.get(kind, x) for x, kind in function.parameters.items()]
+    return "\n".join([f"def {name}({', '.join(arguments)}):", *lines, ""])
 
 
 class _Printer:
@@ -203,6 +205,7 @@ class _Printer:
         entries = [
             language.Assign(argument.name, Variable(f"{self.word(_entry, t)}({argument}_address)"))
             for argument, t in ((language.SLOTS, SLOTS), (language.WORDS, ARGS))
+            if argument.name in function.parameters
         ]
         end = language.Return(Variable(self.number(0, INT64)))
         self.lines = [*language.indented([*entries, *self.statements(function.body), end])]

@@ -9,6 +9,7 @@ from typing import Any
 
 from funcgrad.compiler.native import elementary, integers, types
 from funcgrad.compiler.native.complexes import KINDS, Complex, convert, llvm_type
+from funcgrad.compiler.native.llvm import integer, vector_of
 from funcgrad.compiler.native.llvm_backend import has_fused_products
 from funcgrad.compiler.native.processor import is_x86
 from funcgrad.compiler.native.scalars import Builder, Emitted
@@ -330,4 +331,29 @@ for _name, _descends in (("ascending", False), ("descending", True)):
 def _muladd(builder: Builder, sig: types.Signature, values: list[Any]) -> Any:
     """``x y + z``, rounded once where the processor has an instruction for that."""
     x, y, z = values
-    return x.intrinsic("fmuladd", y, z)
+    return x.intrinsic("fmuladd", y, z) if x.kind == "f" else x * y + z
+
+
+def _pairs_rule(args: Any) -> types.Signature:
+    expect(list(args) == 3 * [types.INT32], "three integers of 32 bits", args)
+    return types.signature(types.INT32, *args)
+
+
+@define("muladd_pairs", _pairs_rule)
+def _muladd_pairs(builder: Builder, sig: types.Signature, values: list[Any]) -> Any:
+    """The products of both halves of integers, and a third one: x86 has an instruction for it.
+
+    LLVM sees it where products of neighbours in a vector twice as long are added.
+    """
+    is_one = not values[2].lanes
+    x, y, total = (v.splat(1) for v in values) if is_one else values
+    count = 2 * total.lanes
+    halves = vector_of(integer(total.width // 2), count)
+    factors = [
+        builder.let(f"bitcast {v} to {halves}", halves, "i").cast(total.element, "i")
+        for v in (x, y)
+    ]
+    product = factors[0] * factors[1]
+    low, high = (product.mixed(None, range(k, count, 2)) for k in range(2))
+    found = total + (low + high)
+    return found.lane(0) if is_one else found

@@ -8,7 +8,8 @@ from string import ascii_letters
 
 import numpy as np
 
-from funcgrad.compiler.machine import CACHES, FEW, SEVERAL
+from funcgrad.compiler.machine import CACHES, FEW, SEVERAL, VECTOR_BYTES, WORD_BYTES
+from funcgrad.compiler.nest.bounds import bounds_of
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -25,6 +26,12 @@ from funcgrad.compiler.nest.nodes import Copies, Matrices, Point, Product, is_co
 from funcgrad.compiler.nest.orders import inverse, stored_order
 from funcgrad.compiler.nest.strided import Letters, Strider
 from funcgrad.lowering import Contraction, Reindex
+
+_WORD = np.dtype(np.int32)
+"""The dtype in which products of narrower integers are added up."""
+
+_HALF = np.iinfo(np.int16)
+"""The integers of half as many bits."""
 
 
 def contracted(
@@ -43,15 +50,77 @@ def contracted(
         sliding: Letters of positions of windows.
     """
     contractor = Contractor(builder, form, x, y)
+    is_by_elements = contractor.is_by_elements or (not sliding and contractor.is_of_rows)
+    if x.dtype.kind in "biu" and not contractor.is_by_elements:
+        is_apart = sliding or builder.graph.is_general or (is_by_elements and x.dtype.itemsize == 1)
+        found = None if is_apart else _by_pairs(contractor)
+        if found is None and not is_by_elements and x.dtype.itemsize < WORD_BYTES:
+            found = contracted(builder, form, *(_as_words(builder, z) for z in (x, y)), sliding)
+        if found is not None:
+            return found if found.dtype == x.dtype else whole(builder.copy(found, x.dtype))
     if sliding:
         strider = None if contractor.has_matrices else Strider(builder, form, x, y, sliding)
         if strider is not None and strider.is_possible:
             return strider.result()
-    elif not contractor.is_by_elements:
+    elif not is_by_elements:
         product = _unfolded(builder, form, x, y)
         if product is not None:
             return product
     return contractor.result()
+
+
+def _as_words(builder: Builder, x: Operand) -> Operand:
+    """Integers with 32 bits: sums of these wrap around as their low bits do.
+
+    The sum of flags counts those that are set.
+    """
+    return x if x.dtype == _WORD else whole(builder.copy(x, _WORD))
+
+
+def _by_pairs(contractor: Contractor) -> Operand | None:
+    """A contraction of integers of which two fit into 32 bits, as one of pairs of terms.
+
+    An instruction multiplies both numbers of a pair, and adds the products. They are neighbours in
+    the sum; the last term of an odd number of terms is added to the result.
+    """
+    builder, form, operands = contractor.builder, contractor.form, contractor.operands
+    if min(map(contractor.size, (contractor.rows, contractor.columns))) == 1:
+        return None
+    bounds = [*filter(None, map(bounds_of, operands))]
+    sizes = [max(-low, high + 1) for low, high in bounds]
+    letter = max(contractor.summed, key=contractor.lengths.__getitem__)
+    n = contractor.lengths[letter]
+    if n <= SEVERAL or len(sizes) < 2 or max(sizes) > -_HALF.min:
+        return None
+    is_long = operands[0].dtype.itemsize > WORD_BYTES
+    if is_long and math.prod(sizes) * contractor.size(contractor.summed) > np.iinfo(_WORD).max:
+        return None
+    sides = [*zip((form.lhs, form.rhs), operands, strict=True)]
+    pairs = Contractor(builder, form, *(_pairs(builder, x, own.index(letter)) for own, x in sides))
+    pairs.is_of_pairs = True
+    found = pairs.result()
+    if n % 2 == 0:
+        return found
+    last = (_as_words(builder, _every(x, own.index(letter), n - 1, 0)) for own, x in sides)
+    lhs, rhs = (own.replace(letter, "") for own, _ in sides)
+    rest = contracted(builder, Contraction(lhs, rhs, form.out), *last)
+    return builder.result(Point((found, rest), (Value(found.shape, _WORD),), "{0} + {1}"))
+
+
+def _pairs(builder: Builder, x: Operand, axis: int) -> View:
+    """Neighbours along an axis as the halves of integers."""
+    halves = tuple(_every(x, axis, k, 2) for k in range(2))
+    pair = f"(i32({{0}}) & {np.iinfo(np.uint16).max}) | (i32({{1}}) << {_HALF.bits})"
+    return builder.result(Point(halves, (Value(halves[0].shape, _WORD),), pair))
+
+
+def _every(x: Operand, axis: int, start: int, step: int) -> Operand:
+    """Whole steps along an axis, from an element on; only this element, without the axis, for 0."""
+    axes = [a for a in range(len(x.shape)) if step or a != axis]
+    starts = tuple(start * (a == axis) for a in range(len(x.shape)))
+    steps = tuple(step if a == axis else 1 for a in axes)
+    shape = tuple(x.shape[a] // (step if a == axis else 1) for a in axes)
+    return x.reindexed(Reindex(tuple(axes), starts, steps), shape)
 
 
 def _unfolded(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Operand | None:
@@ -98,9 +167,11 @@ class Contractor(Letters):
             In the first case, columns are added up in their order, as in the product of two
             matrices; in the second, elements are, of one row or many. So a batch and a single call
             have the same bits.
+        is_of_pairs: Whether elements are pairs of integers, each of which are two terms.
     """
 
     side: str | None = None
+    is_of_pairs = False
 
     def __init__(self, builder: Builder, form: Contraction, x: Operand, y: Operand) -> None:
         super().__init__(builder, form, x, y)
@@ -139,15 +210,23 @@ class Contractor(Letters):
 
     @property
     def is_by_elements(self) -> bool:
-        """Whether there is nothing that a matrix product would gain, or none of the dtype."""
-        if (
-            self.operands[0].dtype.kind not in "fc"
-            or self._is_along_side
-            or not self.summed
-            or not (self.rows or self.columns)
-        ):
+        """Whether there is nothing that a matrix product would gain."""
+        if self._is_along_side or not self.summed or not (self.rows or self.columns):
             return True
         return self._is_matrix_vector
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether rows of integers are multiplied with numbers, which tiles do not make faster.
+
+        A vector of bytes has as many products as pairs have, without any copies; those of 64 bits
+        take several instructions each, so that loads are not what limits them.
+        """
+        dtype = self.operands[0].dtype
+        if dtype.kind not in "iu" or 1 < dtype.itemsize <= WORD_BYTES:
+            return False
+        last = self._contiguous
+        return last is not None and self.lengths[last] >= VECTOR_BYTES
 
     @property
     def has_matrices(self) -> bool:
@@ -164,7 +243,7 @@ class Contractor(Letters):
         form, (x, y) = self.form, self.operands
         if self.side is not None and not self._is_along_side:
             return self._written_out()
-        if self.is_by_elements:
+        if self.is_by_elements or self.is_of_rows:
             return self._by_elements()
         if self._is_tiny:
             return self._written_out()
@@ -220,7 +299,7 @@ class Contractor(Letters):
     def _is_tiny(self) -> bool:
         """Whether it is many products of matrices of a few rows and columns."""
         sizes = map(self.size, (self.rows, self.columns, self.summed))
-        is_real = self.operands[0].dtype.kind == "f"
+        is_real = self.operands[0].dtype.kind != "c"
         return is_real and self.size(self.batch) >= SEVERAL and all(1 <= n <= FEW for n in sizes)
 
     def _written_out(self) -> Operand:
@@ -234,7 +313,9 @@ class Contractor(Letters):
         terms = [*np.ndindex(self._shape(self.summed))]
         expr = "{0} * {1}"
         for k in range(1, len(terms)):
-            expr = f"fma({{{2 * k}}}, {{{2 * k + 1}}}, {expr})"
+            first, second = f"{{{2 * k}}}", f"{{{2 * k + 1}}}"
+            is_float = x.dtype.kind == "f"
+            expr = f"fma({first}, {second}, {expr})" if is_float else f"{first} * {second} + {expr}"
         parts: list[Operand] = []
         places: list[View] = []
         for at in np.ndindex(value.shape[rank:]):
@@ -292,10 +373,7 @@ class Contractor(Letters):
         """
         if self._is_along_side:
             return None
-        if self.operands[0].dtype.kind in "fc":
-            if not (self.rows or self.columns) or self.size(self.summed) <= SEVERAL:
-                return None
-        elif not (self.rows and self.columns):
+        if not (self.rows or self.columns) or self.size(self.summed) <= SEVERAL:
             return None
         owns = self.form.lhs, self.form.rhs
         views = zip(self.operands, owns, strict=True)
@@ -313,7 +391,7 @@ class Contractor(Letters):
         b = self._matrices(y, rhs, self.summed, self.columns)
         order = [*self.batch, *self.rows, *self.columns]
         value = Value(self._shape(order), x.dtype)
-        self.builder.add(Product((a, b), (value,)))
+        self.builder.add(Product((a, b), (value,), is_of_pairs=self.is_of_pairs))
         strides = dict(zip(order, value.strides, strict=True))
         return View(value, self._shape(out), tuple(strides[c] for c in out))
 

@@ -85,7 +85,7 @@ def _divided_product(node: Node) -> list[Node] | None:
     if not all(isinstance(x, layout.View) and Matrices.of(x) is not None for x in (a, b)):
         return None
     parts = layout.Value((n_parts, *node.out.shape), node.out.dtype)
-    product = Product((a, b), (parts,))
+    product = Product((a, b), (parts,), is_of_pairs=node.is_of_pairs)
     return [product, Fold((layout.whole(parts),), node.outs, sum_over((0,)))]
 
 

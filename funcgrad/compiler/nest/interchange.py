@@ -139,7 +139,7 @@ class _Interchanger:
 
     def _product(self, node: Product, out: Value) -> Iterator[Node]:
         """A product for each lane: of a stack of as many, or with a row of the first matrix."""
-        if node.tables is not None:
+        if node.tables is not None or node.is_of_pairs:
             raise _NotAlikeError
         a, b = node.operands
         if a.shape[:2] == (1, self.count) != (1, 1):

@@ -65,10 +65,11 @@ Operands = list[Operand]
 Results = Iterable[Operand]
 
 
-def build(program: Program) -> Graph:
-    """The graph of a program without calls."""
+def build(program: Program, is_general: bool = False) -> Graph:
+    """The graph of a program without calls, maybe for other sizes, too."""
     graph = Graph(inputs=[Value(v.aval.shape, v.aval.dtype) for v in program.inputs])
     graph.out_shapes = [atom.aval.shape for atom in program.outputs]
+    graph.is_general = is_general
     return Lowering(graph, program, [whole(value) for value in graph.inputs]).graph
 
 
@@ -138,6 +139,7 @@ class Lowering(Builder):
         operands: Sequence[Operand],
         n_shaped: int | None = None,
     ) -> None:
+        graph.is_general = self.graph.is_general
         Lowering(graph, program, operands, n_shaped)
 
     @property

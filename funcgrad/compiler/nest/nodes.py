@@ -188,9 +188,14 @@ class Product(Node):
 
     They are stacks of matrices that BLAS takes, ``[batch, m, k] @ [batch, k, n]``; or arrays whose
     elements lie where tables say, in any regular order.
+
+    Attributes:
+        tables: What says it.
+        is_of_pairs: Whether elements are pairs of integers, halves of one, that are two terms.
     """
 
     tables: Tables | None = None
+    is_of_pairs: bool = False
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -491,6 +496,8 @@ class Graph:
         out_shapes: Of a whole program, the shapes of its results: those of the outputs, or other
             ones of as many elements.
         limit: What its intermediate results may take, if it is limited.
+        is_general: Whether its plan is to stand for other sizes, too: nothing in it may depend on
+            what divides a size.
     """
 
     inputs: list[Value] = field(default_factory=list)
@@ -499,6 +506,7 @@ class Graph:
     outputs: list[Value] = field(default_factory=list)
     out_shapes: list[Shape] = field(default_factory=list)
     limit: Limit | None = None
+    is_general: bool = False
 
 
 def is_copy(node: Node) -> bool:

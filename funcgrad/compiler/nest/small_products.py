@@ -21,7 +21,7 @@ def write_out_products(graph: Graph) -> None:
 
 
 def _written(node: Node) -> Iterable[Node] | None:
-    if not isinstance(node, Product) or node.tables is not None:
+    if not isinstance(node, Product) or node.tables is not None or node.is_of_pairs:
         return None
     a, b = node.operands
     sizes = [math.prod(x.shape) for x in (a, b, node.out)]

@@ -93,7 +93,7 @@ class Strider(Letters):
     def is_possible(self) -> bool:
         """Whether there are columns, and more work than small loops unroll."""
         is_large = self.size(self.lengths) >= SEVERAL**3
-        return self.choice is not None and is_large and self.x.dtype.kind == "f"
+        return self.choice is not None and is_large and self.x.dtype.kind in "fiu"
 
     def _choices(self) -> Iterator[_Choice]:
         form = self.form

@@ -202,7 +202,7 @@ def machine_facts() -> dict[str, str]:
 
 @cache
 def tile_shape(dtype: Any) -> tiles.Shape:
-    """The inner loop of the products of matrices of ``dtype`` (f32, f64, c64 or c128)."""
+    """The inner loop of the products of matrices of ``dtype``."""
     return tiles.inner_shape(np.zeros((), dtype).real.itemsize, _machine()["features"])
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from funcgrad.base.records import dataclass
 from funcgrad.compiler import abi, machine
 from funcgrad.compiler.abi import MOST_LANES, TILE_TABLES, TILE_WORDS, in_order
-from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import Expression, NamedFunction
+from funcgrad.compiler.loops.library.elements import LETTERS, PAIRS
 from funcgrad.compiler.loops.library.tiles import (
     DEPTH,
     BlockCopy,
@@ -107,7 +107,7 @@ class Multiplication:
     library: Library | None = None
 
     def __post_init__(self) -> None:
-        if self.node.tables is None:
+        if self.node.tables is None and self.node.out.dtype.kind in "fc":
             self.library = chosen()
 
     def split(self, n_threads: int) -> None:
@@ -219,7 +219,7 @@ class Multiplication:
         first, second = self.node.layouts
         _, m, n, k = self.node.sizes
         return (
-            self.node.out.dtype.kind == "f"
+            self.node.out.dtype.kind != "c"
             and m == n >= LEAST_SYMMETRIC
             and k > 1
             and isinstance(a, View)
@@ -283,7 +283,8 @@ class Multiplication:
 
     @property
     def _type(self) -> tuple[str, int]:
-        return LETTERS[self.node.out.dtype.char], self._shape.lanes
+        letter = PAIRS if self.node.is_of_pairs else LETTERS[self.node.out.dtype.str[1:]]
+        return letter, self._shape.lanes
 
     @property
     def _inner_codes(self) -> dict[int, NamedFunction]:
@@ -381,7 +382,7 @@ class Multiplication:
         """One line about it."""
         parts = f" in {len(self.parts)} parts" if len(self.parts) > 1 else ""
         by = f" by {self.library.name}" if self.library is not None else ""
-        dtype = short_name(self.node.out.dtype)
+        dtype = short_name(self.node.out.dtype) + " of pairs" * self.node.is_of_pairs
         batch, m, n, k = self.node.sizes
         return f"{self.what} {dtype}: {batch} x [{m},{k}] @ [{k},{n}]{parts}{by}"
 

@@ -390,7 +390,7 @@ def compiled(
     if staged.belongs_to_call:
         raise ArgumentError(f"{what}: the function uses traced values from outside of it.")
     # If all sizes are numbers, one kernel runs all of a program of few elements.
-    executable = executable_of(staged.program, 1, is_joined=not sizes)
+    executable = executable_of(staged.program, 1, is_joined=not sizes, is_general=bool(sizes))
     if not executable.is_native:
         raise ArgumentError(
             f"{what}: the function has an operation that NumPy evaluates, which code without "

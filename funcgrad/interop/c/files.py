@@ -122,6 +122,12 @@ HEAD = """\
 #define FG_STORE_F32(p, m, a) _mm512_mask_storeu_ps(p, m, (__m512)a)
 #define FG_STORE_I64(p, m, a) _mm512_mask_storeu_epi64(p, m, (__m512i)a)
 #define FG_STORE_I32(p, m, a) _mm512_mask_storeu_epi32(p, m, (__m512i)a)
+#define FG_LOAD_U64 FG_LOAD_I64
+#define FG_LOAD_U32 FG_LOAD_I32
+#define FG_STORE_U64 FG_STORE_I64
+#define FG_STORE_U32 FG_STORE_I32
+#define FG_LOAD_H32 FG_LOAD_I32
+#define FG_STORE_H32 FG_STORE_I32
 #elif defined(__AVX__) && defined(__FMA__)
 #include <immintrin.h>
 #define FG_BYTES 32

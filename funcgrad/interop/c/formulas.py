@@ -28,8 +28,9 @@ from funcgrad.intrinsics import INTRINSICS
 VALUES = {
     "b1": "bool", "f32": "float", "f64": "double", "c64": "fg_complex64", "c128": "fg_complex128",
     **{f"{k}{bits}": f"{'u' * (k == 'u')}int{bits}_t" for k in "iu" for bits in (8, 16, 32, 64)},
+    "h32": "uint32_t",
 }  # fmt: skip
-"""The types of values in C."""
+"""The types of values in C; of h32 the products are those of pairs (`muladd_pairs`)."""
 
 FALLBACKS = {
     "expit": "T e = expF(-fabsF(a)); return a < 0 ? e / (1 + e) : 1 / (1 + e);",

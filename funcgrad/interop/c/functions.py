@@ -77,7 +77,7 @@ static FG_INLINE const fg_NAME *fg_apart_NAME(fg_NAME *room, const fg_NAME *p, i
 
 REGISTERS = {
     "held": "typedef fg_NAME fg_held_NAME FG_VECTOR;",
-    "row": "typedef fg_NAME fg_row_NAME FG_VECTOR_AT(sizeof(fg_NAME));",
+    "row": "typedef fg_NAME fg_row_NAME FG_VECTOR_AT(sizeof(fg_NAME)) FG_MAY_ALIAS;",
     "count": "enum { fg_count_NAME = sizeof(fg_held_NAME) / sizeof(fg_NAME) };",
     "iota": f"static const fg_NAME fg_iota_NAME[] = {{{', '.join(map(str, range(64)))}}};",
     # Flags of a register: bits where a processor has registers of them, else masks.
@@ -311,7 +311,16 @@ _SCALAR = {
         "return a == b ? fg_bits_S_N(fg_bits_N_S(a) | fg_bits_N_S(b)) : r;"
     ),
     ("muladd", "f"): "return FG_MULADD_F(a, b, c);",
+    ("muladd", "iu"): "return (T)((W)a * (W)b + (W)c);",
     ("fused", "f"): "return FG_FUSED_F(a, b, c);",
+    ("fused", "iu"): "return (HELD)((WRAPS)a * (WRAPS)b + (WRAPS)c);",
+    ("fused", "h"): (
+        "const HELD low = (HELD)(((SIGNED)(a << 16) >> 16) * ((SIGNED)(b << 16) >> 16));\n"
+        "    return low + (HELD)(((SIGNED)a >> 16) * ((SIGNED)b >> 16)) + c;"
+    ),
+    ("muladd_pairs", "i"): (
+        "return (T)((W)((int16_t)a * (int16_t)b) + (W)((a >> 16) * (b >> 16)) + (W)c);"
+    ),
     # Floats as integers: the least one where there is none.
     ("wholei32", "f"): "return fabsF(a) < (T)0x1p31 ? (int32_t)a : INT32_MIN;",
     ("wholei64", "f"): "return fabsF(a) < (T)0x1p63 ? (int64_t)a : INT64_MIN;",
@@ -377,10 +386,9 @@ def scalar_function(word: str, name: str) -> str:
     body = body.replace("FG_MULADD_F", f"FG_MULADD{suffix.upper()}")
     if word == "fused":
         held = f"fg_held_{name}"
-        return (
-            f"static FG_INLINE {held} {full}({held} a, {held} b, {held} c) {{\n"
-            f"    {body.replace('FG_FUSED_F', f'FG_FUSED_{name.upper()}')}\n}}"
-        )
+        body = body.replace("FG_FUSED_F", f"FG_FUSED_{name.upper()}").replace("HELD", held)
+        body = body.replace("WRAPS", f"fg_held_u{bits}").replace("SIGNED", f"fg_held_i{bits}")
+        return f"static FG_INLINE {held} {full}({held} a, {held} b, {held} c) {{\n    {body}\n}}"
     body = re.sub(
         r"\bA\((\w)\)", r"(U)(\1 < 0 ? 0 - (W)\1 : (W)\1)" if name[0] == "i" else r"\1", body
     )
@@ -388,6 +396,7 @@ def scalar_function(word: str, name: str) -> str:
     takes = {
         "make": [f"{part} a", f"{part} b"],
         "muladd": [f"{VALUES[name]} {x}" for x in "abc"],
+        "muladd_pairs": [f"{VALUES[name]} {x}" for x in "abc"],
         "choose": ["int64_t c", f"{VALUES[name]} a", f"{VALUES[name]} b"],
         "load": [f"const fg_{real} *p", "int64_t i"],
         "store": [f"fg_{real} *p", "int64_t i", f"{VALUES[name]} a"],

@@ -30,7 +30,8 @@ _BINARY = frozenset(("add", "radd", "subtract", "multiply", "rmul"))
 _WORDS = {
     "f": _BINARY | {"divide", "negative", "muladd", "select", "splat"},
     "i": _BINARY
-    | {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "negative", "select", "splat"},
+    | {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "negative", "muladd", "select"}
+    | {"splat"},
     "b": _COMPARISONS | frozenset(FLAG_OPERATORS) | {"splat"},
 }
 """Words that are operators of registers, by the kind of what they return; others are functions."""

@@ -166,12 +166,12 @@ class PlanWriter:
         """Call a kernel with its words, of which the names are those of constant arrays."""
         raise NotImplementedError
 
-    def product(self, depth: int, dtype: np.dtype[Any], words: Sequence[int]) -> None:
+    def product(self, depth: int, node: Product, words: Sequence[int]) -> None:
         """A product of matrices.
 
         Args:
             depth: Of the statement.
-            dtype: Of the matrices.
+            node: The product.
             words: How many products, rows, columns and terms there are; for either operand its slot
                 and offset, and the bytes from one matrix, row and column to the next; for the
                 result its slot and offset.
@@ -208,7 +208,7 @@ class PlanWriter:
             for part in range(len(job.parts)):
                 self.step(depth, name, self.words(job, part))
         elif isinstance(job, Multiplication) and job.node.tables is None:
-            self.product(depth, job.node.out.dtype, _words_of_product(job.node))
+            self.product(depth, job.node, _words_of_product(job.node))
         elif isinstance(job, Multiplication):
             self.own(*job.alone(), job, depth)
         elif isinstance(job, ForeignCall) and job.is_own:

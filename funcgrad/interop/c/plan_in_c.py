@@ -14,6 +14,7 @@ import numpy as np
 from funcgrad.compiler.loops.language import Function
 from funcgrad.compiler.native.types import SCALARS
 from funcgrad.compiler.nest.layout import Value, View
+from funcgrad.compiler.nest.nodes import Product
 from funcgrad.dtypes import short_name
 from funcgrad.interop.c.plan import Kernels, PlanWriter
 from funcgrad.interop.c.printer import print_function
@@ -70,8 +71,11 @@ class PlanInC(PlanWriter):
         self.line(depth + 1, f"FG_STEP({name}(slots, args));")
         self.line(depth, "}}")
 
-    def product(self, depth: int, dtype: np.dtype[Any], words: Sequence[int]) -> None:
-        name = f"fg_product_{short_name(dtype)}"
+    def product(self, depth: int, node: Product, words: Sequence[int]) -> None:
+        dtype = node.out.dtype
+        # Signed integers of C have no sums that wrap around.
+        kind = dtype if dtype.kind in "fc" else np.dtype(f"u{dtype.itemsize}")
+        name = f"fg_product_{'h32' if node.is_of_pairs else short_name(kind)}"
         self.kernels.prelude.use(name)
         self.step(depth, name, words)
 

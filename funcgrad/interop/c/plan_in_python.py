@@ -6,6 +6,7 @@ module has. All numbers of a plan are in an array ``row``, so that kernels find 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from funcgrad.compiler.loops.language import Function
 from funcgrad.compiler.native.numba_path import Kind, Vocabulary, print_kernel
 from funcgrad.compiler.nest.layout import Value, View
+from funcgrad.compiler.nest.nodes import Product
 from funcgrad.interop.c.plan import Kernels, PlanWriter
 
 FIRST_NUMBER = 2
@@ -66,6 +68,27 @@ def product_DTYPE(slots, row, at):
 """
 """Products of matrices: words of `PlanWriter.product`."""
 
+_SUM_OF_PAIR = """\
+@compiled
+def sum_of_pair(x, y):
+    low = np.int64(np.int16(x)) * np.int64(np.int16(y))
+    return low + np.int64(x >> 16) * np.int64(y >> 16)
+
+
+"""
+
+
+def _product(name: str) -> str:
+    """The function of products of a dtype, or of its pairs."""
+    dtype = name.removesuffix("_pairs")
+    text = _PRODUCT.replace("product_DTYPE", f"product_{name}").replace("DTYPE", dtype)
+    text = text.replace("SIZE", str(np.dtype(dtype).itemsize))
+    if dtype == name:
+        return text
+    return _SUM_OF_PAIR + re.sub(
+        r"(x\d?) \* (y|b\[.*\])$", r"sum_of_pair(\1, \2)", text, flags=re.M
+    )
+
 
 class KernelsInPython(Kernels):
     """Functions of a module.
@@ -112,10 +135,7 @@ class KernelsInPython(Kernels):
             "\n".join(types),
             "\n".join(made),
             "\n".join(["CONSTANTS = [", *constants, "]"]),
-            *(
-                _PRODUCT.replace("DTYPE", name).replace("SIZE", str(np.dtype(name).itemsize))
-                for name in sorted(self.products)
-            ),
+            *map(_product, sorted(self.products)),
             *self.texts.values(),
         ]
 
@@ -153,9 +173,10 @@ class PlanInPython(PlanWriter):
         self.write(depth, "if code:")
         self.write(depth + 1, "return code")
 
-    def product(self, depth: int, dtype: np.dtype[Any], words: Sequence[int]) -> None:
-        self.kernels.products.add(dtype.name)
-        self.write(depth, f"product_{dtype.name}(slots, row, {FIRST_NUMBER + len(self.marks)})")
+    def product(self, depth: int, node: Product, words: Sequence[int]) -> None:
+        name = node.out.dtype.name + "_pairs" * node.is_of_pairs
+        self.kernels.products.add(name)
+        self.write(depth, f"product_{name}(slots, row, {FIRST_NUMBER + len(self.marks)})")
         self.marks += [self.mark(word) for word in words]
 
     def loop(self, depth: int, length: int | None) -> None:

@@ -87,7 +87,8 @@ static int64_t fg_product_NAME(int64_t *slots, const int64_t *w) {
         for (int64_t first = 0, count; first < n_columns; first += count * lanes) {
             const int64_t left = (n_columns - first + lanes - 1) / lanes;
             const int64_t groups = (left + panel - 1) / panel;
-            count = left >= wide && wide > panel ? wide : (left + groups - 1) / groups;
+            const bool are_all = has_masks || n_columns - first >= wide * lanes;
+            count = are_all && left >= wide && wide > panel ? wide : (left + groups - 1) / groups;
             const int64_t width = count * lanes;
             const int64_t n = n_columns - first < width ? n_columns - first : width;
             const bool is_there = is_read && (has_masks || n == width);
@@ -186,10 +187,10 @@ def _tile() -> str:
     """The inner loops, and the function that chooses among them."""
     found: set[tuple[int, int]] = set()
     for shape in (inner_shape(1, features) for features in _FEATURES.values()):
-        panel, rows = shape.width(shape.rows), shape.rows
+        rows, counts = shape.rows, {*range(1, shape.width(shape.rows) + 1)}
         while rows:
-            widest = min(_sums(shape) // rows, SHORT_AXIS)
-            found |= {(rows, count) for count in (*range(1, panel + 1), widest)}
+            counts.add(min(_sums(shape) // rows, SHORT_AXIS))  # of the rows that are left, too
+            found |= {(rows, count) for count in counts}
             rows //= 2
     macro = " \\\n".join(_SHAPED.splitlines()).replace(" \\\n", "\n", 1)
     shaped = (f"FG_TILE_NAME({rows}, {count})" for rows, count in sorted(found))

@@ -16,11 +16,21 @@ Element = tuple[Expression, ...]
 """A real part and, if there is one, an imaginary part."""
 
 
+LETTERS = {"f4": "s", "f8": "d", "c8": "c", "c16": "z", "i4": "i", "u4": "i", "i8": "l", "u8": "l"}
+"""Letters of dtypes by kinds and sizes: integers wrap around, with and without a sign alike."""
+
+PAIRS = "h"
+"""The letter of pairs of integers of 16 bits, whose products are two terms of a sum."""
+
+_REALS = {"s": "f32", "c": "f32", "d": "f64", "z": "f64", "i": "i32", "l": "i64", PAIRS: "i32"}
+"""Types of real numbers in memory."""
+
+
 class Program(ProgramBuilder):
     """A program over arrays of one type.
 
     Args:
-        letter: BLAS's letter of the type in memory: s, d, c or z.
+        letter: The type in memory: BLAS's letter s, d, c or z; i or l of integers (`LETTERS`).
         lanes: Real numbers in a vector.
 
     Attributes:
@@ -35,8 +45,9 @@ class Program(ProgramBuilder):
         self.letter = letter
         self.lanes = lanes
         self.unit = 2 if letter in "cz" else 1
-        self.real, self.size = ("f32", 4) if letter in "sc" else ("f64", 8)
-        self.dtype = {"s": "f32", "d": "f64", "c": "c64", "z": "c128"}[letter]
+        self.real = _REALS[letter]
+        self.size = int(self.real[1:]) // 8
+        self.dtype = {"c": "c64", "z": "c128"}.get(letter, self.real)
 
     def near(self, place: Index, lanes: int = 0) -> Expression:
         """The index of a vector."""
@@ -45,7 +56,7 @@ class Program(ProgramBuilder):
     @property
     def zeros(self) -> Expression:
         """Zeros in a vector."""
-        return call("splat", call(self.real, 0.0), self.lanes)
+        return call("splat", call(self.real, 0), self.lanes)
 
     def pointer(self, address: Expression, kind: str = "") -> Variable:
         """A pointer to real numbers, or to elements of a type, for the loops that access them.

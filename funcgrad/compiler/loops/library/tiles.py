@@ -38,7 +38,7 @@ from funcgrad.base.records import dataclass
 from funcgrad.compiler.abi import TILE_TABLES, TILE_WORDS
 from funcgrad.compiler.loops.builder import read_word
 from funcgrad.compiler.loops.language import WORDS, Expression, Variable, call, equal, of
-from funcgrad.compiler.loops.library.elements import Program
+from funcgrad.compiler.loops.library.elements import PAIRS, Program
 from funcgrad.compiler.machine import (
     FEW,
     SEVERAL,
@@ -198,7 +198,7 @@ class TileRows(_Part):
     """C (+)= rows of A times a panel of B.
 
     Args:
-        letter: BLAS's type: s, d, c or z.
+        letter: The type of numbers (`elements.LETTERS`).
         lanes: Real numbers in a vector.
         inner: The inner loop.
         is_tabled: Whether distances are those of tables.
@@ -299,7 +299,8 @@ class TileRows(_Part):
                 if key not in loaded:
                     loaded[key] = self.let(call("load", *place, _READ))
             total = sums[r * len(b) + v]
-            self.change(total, call("muladd", loaded[0, r], loaded[1, v], total))
+            word = "muladd_pairs" if self.letter == PAIRS else "muladd"
+            self.change(total, call(word, loaded[0, r], loaded[1, v], total))
 
     def write(self) -> None:
         """All rows, a few at a time; of complex numbers first the real parts of A, then others."""
@@ -337,7 +338,7 @@ class BlockCopy(_Part):
     """Copy a block of rows of A that are neighbours: those of each inner loop by terms.
 
     Args:
-        letter: BLAS's type.
+        letter: The type of numbers.
         lanes: Real numbers in a vector.
         n_rows: Rows of the inner loop.
     """
@@ -365,7 +366,7 @@ class PanelCopy(_Part):
     """Copy panels of B, which lie behind each other then, the last one filled up with anything.
 
     Args:
-        letter: BLAS's type.
+        letter: The type of numbers.
         lanes: Real numbers in a vector.
         copies: What is copied.
     """
@@ -489,7 +490,7 @@ class Tiles(Program):
     """The step of a product: it goes from tile to tile, and calls what does the work.
 
     Args:
-        letter: BLAS's type.
+        letter: The type of numbers.
         lanes: Real numbers in a vector.
         is_tabled: Whether distances are those of tables.
         within: The rows, and the vectors, of inner loops that are written into it: then it calls
