@@ -37,8 +37,12 @@ def test_the_taps_have_the_gradients_of_the_states():
 
 @pytest.mark.nightly
 def test_clipping_and_orthogonal_weights_learn(tmp_path):
-    _, runs = run(example, "--output", tmp_path / "exploding.png")
-    last = {name: example.last_loss(losses) for name, (losses, _) in runs.items()}
+    # Gradients of a million make a single run depend on how numbers are rounded.
+    found = []
+    for seed in range(5):
+        _, runs = run(example, "--seed", seed, "--output", tmp_path / "exploding.png")
+        found.append({name: example.last_loss(losses) for name, (losses, _) in runs.items()})
+    last = {name: np.median([losses[name] for losses in found]) for name in found[0]}
     assert last["orthogonal"] < last["clipping"] < last["exploding"]
     assert last["orthogonal"] < 0.3
     assert last["exploding"] > 0.55
