@@ -116,26 +116,29 @@ class _Writer:
         if is_on("unswitch"):
             self.splits = [*map(self.unswitcher.split, plan.bodies, self.vectors)]
         self.bounds = self._bounds_of_rows()
-        self.is_jammed = self._has_rows_at_once(is_inner)
+        self.rows_at_once = self._rows_at_once(is_inner)
         self._accumulators()
         with self.space.inside(plan.batch):
             self._batch()
         self.gathers.refuse()
         self.kernel = self._finished()
 
-    def _has_rows_at_once(self, is_inner: bool) -> bool:
-        """Whether several rows are written at once: their vectors are single registers then."""
+    def _rows_at_once(self, is_inner: bool) -> int:
+        """How many rows are written at once: if several, their vectors are single registers."""
         found = [x for x, body in zip(self.vectors, self.plan.bodies, strict=True) if body]
-        bodies = [*self.plan.bodies]
+        bodies, count = [*self.plan.bodies], machine.FEW
         if any(self.splits):
+            # Parts of rows are short: an iteration has as many vectors of several as of one.
             (split,) = self.splits if len(self.splits) == 1 else (None,)
-            if split is None or not self.bounds or {*split.of_whole_rows} != {*self.bounds}:
-                return False
-            bodies = [split.inner.body]
-        if None in found or not has_rows_at_once(self.plan, bodies, is_inner):
-            return False
+            if split is None or {*split.of_whole_rows} != {*self.bounds} or self._folds():
+                return 1
+            bodies, count = [split.inner.body], self.plan.at_once
+        elif not self._folds():
+            return 1
+        if count == 1 or None in found or not has_rows_at_once(self.plan, bodies, is_inner):
+            return 1
         self.vectors = [x and Vectors(x.narrow, x.narrow, is_split=True) for x in self.vectors]
-        return True
+        return count
 
     def _carried_by_rows(self) -> Iterator[str]:
         """The variables in which a fold keeps what it has of the rows before."""
@@ -203,8 +206,8 @@ class _Writer:
             with self.space.inside(self.plan.outer[:-1]):
                 with self.space.inside(self.plan.outer[-1:], self._span_of_rows()):
                     self._row()
-                if self.is_jammed:
-                    self.source.jam(machine.FEW, self._carried_by_rows())
+                if self.rows_at_once > 1:
+                    self.source.jam(self.rows_at_once, self._carried_by_rows())
             return
         *others, loop = self.plan.outer
         with (
@@ -215,10 +218,13 @@ class _Writer:
                 self._row()
             self.columns.end_block()
 
+    def _folds(self) -> bool:
+        return any(isinstance(node, Fold) for node in self.nodes)
+
     def _bounds_of_rows(self) -> tuple[Side, ...]:
         """Bounds of the loop over rows, where nothing happens in rows beyond them."""
         nodes, (split, *others) = self.nodes, self.splits
-        if split is None or others or any(self.plan.kind(node) != "point" for node in nodes):
+        if split is None or others or self._folds():
             return ()
         # Indices of all rows are looked at, and numbers of all rows are stored.
         looked_up = (node for node in nodes if isinstance(node, Pick))
@@ -321,8 +327,8 @@ class _Writer:
         is_dense = vectors is not None or max(row.steps.values()) <= 1
         length = machine.SUM_BLOCK if is_dense else machine.SUM_BLOCK // 8
         # As many additions as long vectors take.
-        if self.is_jammed and row.size >= self.plan.least_row:
-            length //= machine.FEW
+        if row.size >= self.plan.least_row:
+            length //= self.rows_at_once
         with self.source.blocks("block", row.begin, row.end, length) as block:
             for node in blocked:
                 self.folds[node].start_block()

@@ -69,7 +69,7 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
         return None
     if not all(_can_be_taken(plan, access) for access in apart - far):
         return None
-    narrow = machine.VECTOR_BYTES // width(_dtypes(body))
+    narrow = machine.VECTOR_BYTES // width(_dtypes(plan, body))
     # Lanes about which something is asked are loaded one by one: few may be outside of a core.
     has_core = row.size > 2 * narrow and core_of_most(plan, body) is not None
     if is_guarded and (apart or n_single) and not has_core:
@@ -143,7 +143,7 @@ def has_rows_at_once(plan: Plan, bodies: list[list[Node]], is_inner: bool) -> bo
         and plan.outer[-1].size >= machine.FEW
         and (is_inner or math.prod(plan.shape) >= machine.JOINED_WORK)
         and all(isinstance(node, Point | Fold) for node in plan.nodes)
-        and sum(map(_cost, bodies)) <= machine.FEW
+        and sum(map(_cost, bodies)) < machine.FEW
     )
 
 
@@ -163,8 +163,10 @@ def _change_in_place(plan: Plan) -> bool:
     )
 
 
-def _dtypes(body: list[Node]) -> set[np.dtype[Any]]:
-    return {x.dtype for node in body for x in (*node.operands, node.out)}
+def _dtypes(plan: Plan, body: list[Node]) -> set[np.dtype[Any]]:
+    """The dtypes of what differs from element to element."""
+    read = {x.dtype for node in body for x in node.operands if not plan.is_fixed(node, x)}
+    return read | {node.out.dtype for node in body}
 
 
 def _cost(body: list[Node]) -> float:
@@ -183,7 +185,7 @@ def _registers(
     if is_single:
         return 1  # each lane is loaded by instructions of its own
     # A complex vector is two.
-    parts = 2 if any(dtype.kind == "c" for dtype in _dtypes(body)) else 1
+    parts = 2 if any(dtype.kind == "c" for dtype in _dtypes(plan, body)) else 1
     is_sum = is_folded and not is_chain
     registers = max((machine.VECTORS if is_sum else plan.at_once) // parts, 1)
     waiting = plan.most_waiting(body) + parts * is_folded
