@@ -55,7 +55,7 @@ def contracted(
         is_apart = sliding or builder.graph.is_general or (is_by_elements and x.dtype.itemsize == 1)
         found = None if is_apart else _by_pairs(contractor)
         if found is None and not is_by_elements and x.dtype.itemsize < WORD_BYTES:
-            found = contracted(builder, form, *(_as_words(builder, z) for z in (x, y)), sliding)
+            found = contracted(builder, form, _as_words(builder, x), _as_words(builder, y), sliding)
         if found is not None:
             return found if found.dtype == x.dtype else whole(builder.copy(found, x.dtype))
     if sliding:
@@ -101,9 +101,9 @@ def _by_pairs(contractor: Contractor) -> Operand | None:
     found = pairs.result()
     if n % 2 == 0:
         return found
-    last = (_as_words(builder, _every(x, own.index(letter), n - 1, 0)) for own, x in sides)
+    x, y = (_as_words(builder, _every(z, own.index(letter), n - 1, 0)) for own, z in sides)
     lhs, rhs = (own.replace(letter, "") for own, _ in sides)
-    rest = contracted(builder, Contraction(lhs, rhs, form.out), *last)
+    rest = contracted(builder, Contraction(lhs, rhs, form.out), x, y)
     return builder.result(Point((found, rest), (Value(found.shape, _WORD),), "{0} + {1}"))
 
 
