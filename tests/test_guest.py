@@ -287,7 +287,7 @@ PARTS = [
     "funcgrad.compiler.native.complexes",
     "funcgrad.compiler.native.signatures",
     "funcgrad.compiler.native.vocabulary",
-    "funcgrad.compiler.native.vecmath",
+    "funcgrad.compiler.native.vecmath.formulas",
 ]
 
 

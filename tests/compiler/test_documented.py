@@ -13,7 +13,7 @@ from funcgrad.api.number_calls import NUMBER_CALL_WORDS
 from funcgrad.compiler import abi
 from funcgrad.compiler.foreign import resolve
 from funcgrad.compiler.native.types import SCALARS, TypingError
-from funcgrad.compiler.native.vecmath import FORMULAS
+from funcgrad.compiler.native.vecmath.formulas import FORMULAS
 from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.compiler.nest.arrange import OPTIONAL
 from funcgrad.core.avals import ShapedArray, aval_of

@@ -79,3 +79,19 @@ def test_outer_products_of_short_vectors_are_written_to_their_places(n: int) -> 
     f = fg.jit(lambda x, y: x[:, :, None] * y[:, None, :])
     np.testing.assert_array_equal(f(x, y), x[:, :, None] * y[:, None, :])
     assert f.lower(x, y).as_text().count("\n  kernel ") == 1
+
+
+@pytest.mark.parametrize("columns", [40, 64, 100, 203])
+def test_what_whole_vectors_leave_of_a_core_belongs_to_its_edge(columns: int) -> None:
+    """So its statements are there with masks once, whatever the length of the row."""
+    x = np.random.default_rng(columns).normal(size=(9, columns)).astype(np.float32)
+
+    def f(x: Any) -> Any:
+        inner = x[1:-1, 1:-1] - x[1:-1, :-2] * x[1:-1, 2:]
+        return fnp.pad(inner, 1) + x
+
+    compiled = fg.jit(f)
+    np.testing.assert_allclose(compiled(x), f(x), rtol=1e-6)
+    padded = compiled.lower(x).as_text().split("def kernel")[-1]
+    assert padded.count("first_lanes(") == 1
+    assert "some_lanes(" not in padded

@@ -14,7 +14,7 @@ import funcgrad as fg
 from funcgrad.compiler.native.elementary import emit
 from funcgrad.compiler.native.llvm import F64, Function, Module
 from funcgrad.compiler.native.scalars import Builder
-from funcgrad.compiler.native.vecmath import FORMULAS
+from funcgrad.compiler.native.vecmath.formulas import FORMULAS
 from tests.numerics.elementary import DOMAINS, TWO, function, sample, worst
 from tests.primitives.test_formulas import CASES
 

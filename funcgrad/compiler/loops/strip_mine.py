@@ -43,6 +43,7 @@ class Vectors:
             for what is left have the same length and take the same accumulators.
         is_overlapping: Whether the last vector ends with the row, so that none needs a mask: it
             computes again some of what the one before has computed.
+        is_exact: Whether the loop ends with its last short vector, so that none needs a mask.
     """
 
     wide: int
@@ -51,6 +52,7 @@ class Vectors:
     register: int = 0
     is_split: bool = False
     is_overlapping: bool = False
+    is_exact: bool = False
 
     @property
     def has_rest(self) -> bool:
@@ -85,21 +87,25 @@ def strip_mine(
         names = {**names, **{name: name + suffix for name in own}}
         return [Assign(names[loop.index], lanes), *renamed(body, names)]
 
-    def over_whole(start: Expression, count: int) -> Variable:
+    def over_whole(start: Expression, count: int, names: Names) -> Variable:
         """Append the loop over whole vectors from an index on; the index behind them."""
         whole = Variable(f"whole{next(suffixes)}" if made else "whole")
         made.append(Assign(whole.name, loop.stop - ((loop.stop - start) & (count - 1))))
-        body = at(call("lanes", m, count), rewritten(loop.body, present), {})
+        body = at(call("lanes", m, count), rewritten(loop.body, present), names)
         made.append(For(m.name, start, whole, count, body))
         return whole
 
     is_split = vectors.is_split and not vectors.is_overlapping
-    if vectors.has_rest or is_split:
-        start = over_whole(start, vectors.wide)
+    if vectors.has_rest or is_split or vectors.is_exact:
+        start = over_whole(start, vectors.wide, {})
     if vectors.narrow == 1:
-        start = over_whole(start, vectors.wide // 4)
+        start = over_whole(start, vectors.wide // 4, {})
         return [*made, For(loop.index, start, loop.stop, 1, loop.body, is_cold=True)]
     names = carried if vectors.has_rest or vectors.is_rest else {}
+    if vectors.is_exact:
+        if vectors.has_rest:
+            over_whole(start, vectors.narrow, names)
+        return made
     if is_split and not vectors.has_rest:
         lanes = call("some_lanes", start, loop.stop, vectors.narrow)
         return [*made, If(start < loop.stop, at(lanes, loop.body, names))]

@@ -9,10 +9,10 @@ number have in common is computed once. Functions without a formula call libm.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
-from funcgrad.compiler.native import vecmath
+from funcgrad.base.imports import load
 from funcgrad.compiler.native.llvm import Function, Module, Type, structure_of
 from funcgrad.compiler.native.scalars import Builder, Emitted
 from funcgrad.intrinsics import INTRINSICS
@@ -31,10 +31,17 @@ def emit(name: str, *args: Emitted) -> Emitted:
         return first.call(name, *others)
     assert code == "formula", name
 
-    if name not in vecmath.SHARED or not first.builder.shares:
-        return _call(name, first.type, vecmath.FORMULAS[name, first.width], args)
-    part, rest = vecmath.SHARED[name]
+    table = _table()
+    if name not in table.SHARED or not first.builder.shares:
+        return _call(name, first.type, table.FORMULAS[name, first.width], args)
+    part, rest = table.SHARED[name]
     return _call(f"{name}.rest", first.type, rest, (*args, *_parts(part, first)))
+
+
+@cache
+def _table() -> Any:
+    """Load the formulas, when the first of them is needed."""
+    return load("funcgrad.compiler.native.vecmath.formulas")
 
 
 def _parts(part: Callable[..., Any], x: Emitted) -> list[Emitted]:

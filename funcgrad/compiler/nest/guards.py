@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from funcgrad.compiler.loops.language import Expression, Variable, all_of, call, equal, of, sum_of
 from funcgrad.compiler.machine import RARE, SHORT_AXIS
@@ -105,6 +106,7 @@ class Guards:
         edges, each = None, 1
         if vectors is not None and not is_cold:
             edges, each = Vectors(vectors.narrow, vectors.narrow, vectors.has_rest), vectors.narrow
+            vectors = replace(vectors, is_exact=True)
 
         # Edges of whole vectors: those of the core then lie in whole cache lines.
         def up(place: int) -> Expression:
@@ -130,6 +132,8 @@ class Guards:
             source.assign(name, call("select", all_of(tests), cut, side) if tests else cut)
         if core.holes:
             source.assign("high", call("maximum", low, high))
+        if edges is not None:  # what vectors leave of the core needs masks, as edges do
+            source.assign("high", low + ((high - low) & -each))
         with source.loop("side", 0, 2) as side:
             left = source.assign("left", call("select", equal(side, 0), begin, high))
             right = source.assign("right", call("select", equal(side, 0), low, end))

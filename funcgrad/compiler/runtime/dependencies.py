@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from funcgrad import intrinsics
-from funcgrad.base import digests, forking, records, signatures, stacks
+from funcgrad import errors, intrinsics
+from funcgrad.base import digests, forking, imports, records, signatures, stacks
 from funcgrad.base.digests import digest
 
 _PACKAGE = Path(__file__).parents[2]
@@ -29,6 +29,8 @@ SOURCES = (
     Path(forking.__file__),
     Path(digests.__file__),
     Path(stacks.__file__),
+    Path(imports.__file__),
+    Path(errors.__file__),
 )
 """Sources of the translation of kernels, and of programs that are kept by their names. Some of the
 compiler's files have no part in it; that a change of one of them compiles kernels again costs less

@@ -21,7 +21,7 @@ from funcgrad.compiler.native.complexes import KINDS, Complex
 from funcgrad.compiler.native.llvm import F32, F64, I1, Type, integer
 from funcgrad.compiler.native.scalars import Builder, Emitted
 from funcgrad.compiler.native.types import PARTS, SCALARS
-from funcgrad.compiler.native.vecmath import FORMULAS
+from funcgrad.compiler.native.vecmath.formulas import FORMULAS
 from funcgrad.compiler.native.vocabulary import WORDS
 from funcgrad.intrinsics import INTRINSICS
 
