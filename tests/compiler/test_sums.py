@@ -234,3 +234,17 @@ def test_sums_of_masked_rows_are_taken_along_the_rows() -> None:
     np.testing.assert_allclose(compiled(a, b), program(a, b), rtol=1e-12)
     plan = compiled.as_text().partition("\nplan\n")[2].partition("\n\n")[0]
     assert plan.count("\n    kernel ") == 2
+
+
+@pytest.mark.parametrize("fold", [np.sum, np.max, lambda x, axis: x @ np.ones(x.shape[-1], "f4")])
+def test_short_rows_from_memory_are_read_one_after_the_other(fold: Any) -> None:
+    """Four rows at once are for those that are near, or long; results are the same."""
+
+    def fun(x: Any) -> Any:
+        return fold(x, axis=-1)
+
+    x = np.random.default_rng(0).normal(size=(1 << 14, 160)).astype("f4")
+    many, few, long = x, x[: 1 << 11], x.reshape(-1, 1280)
+    texts = [str(fg.jit(fun).lower(a).as_text()) for a in (many, few, long)]
+    assert ["_next3 = " in text for text in texts] == [False, True, True]
+    np.testing.assert_array_equal(fg.jit(fun)(many)[: len(few)], fg.jit(fun)(few))
