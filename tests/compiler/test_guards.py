@@ -47,6 +47,26 @@ def test_rows_that_are_not_there_are_not_touched(dtype: str) -> None:
     assert best[1] < 3 * best[0]
 
 
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int32", "complex64"])
+@pytest.mark.parametrize("length", [2, 15, 33, 48, 63, 80, 150, 300])
+def test_edges_of_rows_of_all_lengths(length: int, dtype: str) -> None:
+    """Ranges that begin, end, or do both in a vector, in rows that are there and in others."""
+    x = np.random.default_rng(length).integers(0, 5, (5, length)).astype(dtype)
+
+    def inner(np: Any, x: Any) -> Any:
+        y = np.pad(x[1:-1, 1:] * x[:-2, :-1], ((1, 1), (1, 0))) + np.pad(x[:, 1:], ((0, 0), (0, 1)))
+        return y * x - np.pad(x[2:, 1:-1] + x[:-2, 2:] * x[1:-1, 1:-1], 1)
+
+    def around(np: Any, x: Any) -> Any:
+        both = np.roll(x, 1, 1) * np.roll(x, -1, 1) + np.roll(x, 2, 0)
+        return both - x * np.concatenate([x[:, :1], x[:, :-1]], axis=1) + np.roll(x, -1, 0) * x
+
+    for f in (inner, around):
+        found = fg.jit(lambda x, f=f: f(fnp, x))(x)
+        np.testing.assert_array_equal(found, f(np, x))
+
+
 BOXES = [(1, 1, 38, 198), (30, 40, 31, 41), (0, 0, 40, 7), (39, 190, 40, 200), (5, 0, 6, 200)]
 """First and last rows and columns: most of an array, an element, edges, a corner, a row."""
 

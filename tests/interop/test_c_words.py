@@ -98,9 +98,10 @@ def kernel(t: str) -> Function:
         Assign("j", some),
         Assign("j0", call("load", p, Variable("j"), 1)),
         Assign("f", call("equal", call("load", p, call("lanes", i, LANES), 1), Variable("j0"))),
-        Assign("y", call("load_where", q, Variable("j"), Variable("f"), Variable("j0"), 2)),
+        Assign("k", call("lanes_before", call("lanes_from", Variable("j"), 1), n - 1)),
+        Assign("y", call("load_where", q, Variable("k"), Variable("j0"), 1, 2)),
         Assign("w", call("splat", call("load", p, 0, 1), LANES)),
-        Assign("z", call("present", Variable("j"), Variable("y"), Variable("w"))),
+        Assign("z", call("present", Variable("k"), Variable("y"), Variable("w"))),
         Evaluate(call("store", q, call("lanes", i + 1, LANES), Variable("z"), 2)),
         Evaluate(call("store", q, call("some_lanes", i, n, LANES), Variable("j0"), 2)),
     ]

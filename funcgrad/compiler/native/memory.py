@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from funcgrad.compiler import machine
 from funcgrad.compiler.abi import LANES_SLOT, LOOK_SLOT
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.native.apart import loader
-from funcgrad.compiler.native.complexes import KINDS, Complex, llvm_type, memory_type
+from funcgrad.compiler.native.complexes import KINDS, Complex, memory_type
+from funcgrad.compiler.native.lanes import LaneIndex
 from funcgrad.compiler.native.llvm import (
     I1,
     I8,
@@ -17,6 +18,7 @@ from funcgrad.compiler.native.llvm import (
     I64,
     POINTER,
     VOID,
+    Block,
     Function,
     Module,
     Type,
@@ -38,11 +40,10 @@ from funcgrad.compiler.native.types import (
     Vector,
     Words,
     element_of,
-    lanes,
     signature,
     vector,
 )
-from funcgrad.compiler.native.words import define, expect, literal_of
+from funcgrad.compiler.native.words import define, expect
 
 INBOUNDS = "inbounds "
 
@@ -76,7 +77,7 @@ def _define(name: str, result: str, *kinds: str, is_pure: bool = False) -> Calla
         expect(is_right, f"{name}({', '.join(kinds)})", args)
         count = getattr(args[1], "count", 0) if len(args) > 1 else 0
         types = {"none": NONE, "integer": INT64, "index": INT64}
-        types |= {"bytes": vector(INT64, count), "flags": vector(BOOL, count)}
+        types["bytes"] = vector(INT64, count)
         if isinstance(args[0], Pointer):
             element = args[0].element
             types |= {"pointer": args[0], "element": vector(element, count)}
@@ -175,63 +176,7 @@ def _store_part(builder: Builder, pointer: Any, index: Emitted, value: Emitted, 
 
 
 # Lanes.
-class LaneIndex(NamedTuple):
-    """An index of lanes: the first one, how many are there, and whether all are."""
-
-    first: Any
-    left: Any = None
-    is_whole: Any = None
-
-    def mask(self, type: Type) -> Emitted:
-        """The flags of the lanes that are there, for vectors of a type."""
-        left: Emitted = self.left
-        found: Emitted = left.builder.once_here((left.text, type), lambda: left.before(type))
-        return found
-
-    def numbers(self, count: int) -> Emitted:
-        """The index of every lane."""
-        builder, type = self.first.builder, vector_of(I64, count)
-        steps = builder.call(f"llvm.stepvector.{type.suffix}", type, "i")
-        return self.first.splat(count) + steps
-
-
-def _lanes_rule(args: Any) -> Signature:
-    expect(len(args) == 2, "lanes(first, count)", args)
-    return signature(lanes(literal_of(args[1], args), False), INT64, args[1])
-
-
-@define("lanes", _lanes_rule, is_mapped=False)
-def _lanes(builder: Builder, sig: Signature, values: list[Any]) -> Any:
-    """Load as many neighbours as a vector has lanes."""
-    return LaneIndex(values[0])
-
-
-def _first_lanes_rule(args: Any) -> Signature:
-    expect(len(args) == 3, "first_lanes(first, end, count)", args)
-    t = lanes(literal_of(args[2], args), True)
-    return signature(t, INT64, INT64, args[2])
-
-
-@define("first_lanes", _first_lanes_rule, is_mapped=False)
-def _first_lanes(builder: Builder, sig: Signature, values: list[Any]) -> Any:
-    """At most as many neighbours, before an end."""
-    first, end, _ = values
-    count = sig.return_type.count
-    left = end - first
-    is_whole = left >= count
-    left = is_whole.select(count, left).cast(I32, "i")
-    return LaneIndex(first, left, is_whole)
-
-
-def _some_lanes(builder: Builder, sig: Signature, values: list[Any]) -> Any:
-    """Fewer neighbours, before an end."""
-    return _first_lanes(builder, sig, values)._replace(is_whole=builder.number(I1, 0, "b"))
-
-
-define("some_lanes", _first_lanes_rule, is_mapped=False)(_some_lanes)
-
-
-def _masked(verb: str, type: Type, asks: bool = False) -> Callable[[Module, str], None]:
+def _masked(verb: str, type: Type, is_inner: bool = False) -> Callable[[Module, str], None]:
     """Write the function that loads or stores lanes of which not all may be there.
 
     Accesses with a mask are slow where they cross a cache line: those of all lanes have none. They
@@ -241,26 +186,29 @@ def _masked(verb: str, type: Type, asks: bool = False) -> Callable[[Module, str]
     Args:
         verb: "load" or "store".
         type: The type of the lanes.
-        asks: Whether a load has a mask of its own, and with an empty one does not take place;
-            others are given how many of the first lanes are there.
+        is_inner: Whether lanes may be missing before those that are there. If none is there, the
+            load does not take place.
     """
 
     def write(module: Module, symbol: str) -> None:
         is_load = verb == "load"
-        arguments = [POINTER, vector_of(I1, type.count) if asks else I32, I1, type]
+        arguments = [POINTER, I32, I1, type, *[I32] * is_inner]
         result = type if is_load else VOID
         builder = Builder(module, Function(symbol, result, arguments, "alwaysinline nounwind"))
-        pointer, there, is_whole, value = builder.arguments("pbbu" if asks else "pibu")
+        pointer, left, is_whole, value, *begin = builder.arguments("pibui"[: len(arguments)])
         every, some, end = map(builder.new_block, ("all", "some", "end"))
-        if asks:
+        has_masks = llvm_backend.has_masks(verb, type.width)
+        arms: list[tuple[Emitted, Block]] = []
+        if not (has_masks or is_inner):
+            is_whole = left == type.count  # pieces are less than a vector
+        if has_masks or not is_inner:
+            builder.fork(is_whole, every, some, module.likely)
+        else:
             few = builder.new_block("few")
             builder.fork(is_whole, every, few, module.likely)
             builder.begin(few)
-            builder.fork(there.packed() == 0, end, some)
-        else:
-            if not llvm_backend.has_masks(verb, type.width):
-                is_whole = there == type.count  # pieces are less than a vector
-            builder.fork(is_whole, every, some, module.likely)
+            builder.fork(begin[0] < left, some, end)
+            arms = [(value, few)]
         builder.begin(every)
         if is_load:
             whole = builder.let(f"load {type}, {pointer}, align {type.nbytes}", type, "u")
@@ -268,72 +216,96 @@ def _masked(verb: str, type: Type, asks: bool = False) -> Callable[[Module, str]
             builder.do(f"store {value}, {pointer}, align {type.nbytes}")
         builder.jump(end)
         builder.begin(some)
-        found = _some_of(verb, pointer, there, value)
+        found = _some_of(verb, pointer, left, value, *begin)
         last = builder.block
         builder.jump(end)
         builder.begin(end)
         if is_load:
-            arms = [(whole, every), (found, last), *([(value, few)] if asks else [])]
-            builder.end(f"ret {builder.phi(arms)}")
+            builder.end(f"ret {builder.phi([(whole, every), (found, last), *arms])}")
         else:
             builder.end("ret void")
 
     return write
 
 
-def _some_of(verb: str, pointer: Emitted, there: Emitted, value: Emitted) -> Emitted:
-    """Load or store lanes where flags are set, or so many of the first ones.
+def _some_of(
+    verb: str, pointer: Emitted, left: Emitted, value: Emitted, begin: Emitted | None = None
+) -> Emitted:
+    """Load or store so many of the first lanes, or lanes between two.
 
     Where processors have no fast instruction for it, LLVM would write a branch for each lane, or
     call a long program.
     """
     builder, type = pointer.builder, value.type
     if llvm_backend.has_masks(verb, type.width):
-        size, name = builder.number(I32, type.nbytes), f"llvm.masked.{verb}.{type.suffix}.p0"
-        flags = there if there.kind == "b" else there.before(type)
+        flags = left.before(type, begin)
         if verb == "load":
-            return builder.call(name, type, "u", pointer, size, flags, value)
-        builder.run(name, value, pointer, size, flags)
+            place = pointer if begin is None else _within(pointer, begin, left, type)
+            return _load_masked(place, flags, value)
+        size = builder.number(I32, type.nbytes)
+        builder.run(f"llvm.masked.store.{type.suffix}.p0", value, pointer, size, flags)
         return value
-    if there.kind != "b":
+    if begin is None:
         if verb == "load":
-            return load_first(pointer, there, type)
-        store_first(pointer, there, value)
+            return load_first(pointer, left, type)
+        store_first(pointer, left, value)
         return value
-    room = builder.room(type)
+    room, begin = builder.room(type), begin.cast(I64, "i")
     builder.do(f"store {value}, {room}")
 
     def move(index: Emitted) -> None:
-        places = [builder.moved(x, index, type.element) for x in (pointer, room)]
+        places = [builder.moved(x, begin + index, type.element) for x in (pointer, room)]
         text = f"load {type.element}, {places[0]}, align {type.nbytes}"
         element = builder.let(text, type.element, "u")
         builder.do(f"store {element}, {places[1]}, align {type.nbytes}")
 
-    inside, end = builder.new_block("some"), builder.new_block("end")
-    bits = there.packed()
-    builder.fork(bits != 0, inside, end)
-    builder.begin(inside)
-    builder.for_each_bit(bits, move)
-    builder.jump(end)
-    builder.begin(end)
+    builder.in_turn(left.cast(I64, "i") - begin, move)
     return builder.let(f"load {type}, {room}", type, "u")
 
 
-def _load_some(
-    address: Emitted, given: Emitted, is_whole: Emitted, other: Emitted, scope: int, asks: bool
+def _load_some(address: Emitted, index: LaneIndex, type: Type, scope: int) -> Emitted:
+    """Lanes of which not all may be there; the others are zeros."""
+    builder, symbol = address.builder, f"load.{type.suffix}"
+    builder.module.helper(symbol, _masked("load", type))
+    given = address, index.left, index.is_whole, builder.number(type, 0, "u")
+    return builder.call(symbol, type, "u", *given, hints=builder.module.access(scope))
+
+
+def _load_inner(
+    address: Emitted, index: LaneIndex, other: Emitted, scope: int, is_shared: bool
 ) -> Emitted:
-    """Lanes of which not all may be there, or none if ``asks``; of the others, another value."""
+    """Lanes of which some or none may be there; the others are those of another value.
+
+    A mask that several loads share takes less time than a branch for each.
+    """
     builder, type = address.builder, other.type
-    symbol = f"load.{'where.' * asks}{type.suffix}"
-    builder.module.helper(symbol, _masked("load", type, asks))
+    begin = builder.number(I32, 0) if index.begin is None else index.begin
     access = builder.module.access(scope)
-    return builder.call(symbol, type, "u", address, given, is_whole, other, hints=access)
+    if is_shared and llvm_backend.has_masks("load", type.width):
+        given = _within(address, begin, index.left, type), index.mask(type), other
+        return _load_masked(*given, hints=access)
+    symbol = f"load.inner.{type.suffix}"
+    builder.module.helper(symbol, _masked("load", type, True))
+    arguments = address, index.left, index.is_whole, other, begin
+    return builder.call(symbol, type, "u", *arguments, hints=access)
+
+
+def _within(pointer: Emitted, begin: Emitted, left: Emitted, type: Type) -> Emitted:
+    """A pointer to lanes, or of none to memory that is there."""
+    return (begin < left).select(pointer, pointer.builder.room(type))
+
+
+def _load_masked(pointer: Emitted, flags: Emitted, other: Emitted, hints: str = "") -> Emitted:
+    """Lanes where flags are set, by an instruction; of the others, another value."""
+    builder, type = pointer.builder, other.type
+    size, name = builder.number(I32, type.nbytes), f"llvm.masked.load.{type.suffix}.p0"
+    return builder.call(name, type, "u", pointer, size, flags, other, hints=hints)
 
 
 def _of_pairs(index: LaneIndex) -> LaneIndex:
     """The index of the parts of complex lanes."""
-    left = None if index.left is None else index.left << 1
-    return LaneIndex(index.first << 1, left, index.is_whole)
+    left, begin = (x if x is None else x << 1 for x in (index.left, index.begin))
+    return LaneIndex(index.first << 1, left, index.is_whole, begin)
 
 
 def _paired(value: Complex) -> Emitted:
@@ -347,17 +319,28 @@ def _unpaired(value: Emitted) -> Complex:
     return Complex(*(value.mixed(value, range(k, value.lanes, 2)) for k in (0, 1)))
 
 
-def _load_lanes(builder: Builder, pointer: Any, index: LaneIndex, t: Any, scope: int) -> Any:
+def _load_lanes(
+    builder: Builder,
+    pointer: Any,
+    index: LaneIndex,
+    t: Any,
+    scope: int,
+    other: Any = None,
+    is_shared: bool = False,
+) -> Any:
+    """Load neighbours; lanes that are not there are those of another value, or zeros."""
     if t.element in PARTS:
         parts, pairs = vector(PARTS[t.element], 2 * t.count), _of_pairs(index)
-        return _unpaired(_load_lanes(builder, pointer, pairs, parts, scope))
+        other = other if other is None else _paired(other)
+        return _unpaired(_load_lanes(builder, pointer, pairs, parts, scope, other, is_shared))
     element = memory_type(t.element)
     type = vector_of(element, t.count)
     address = builder.moved(pointer, index.first, element, INBOUNDS)
     if index.left is None:
         return read(builder, address, type, t, scope)
-    nothing = builder.number(type, 0, "u")
-    return given(_load_some(address, index.left, index.is_whole, nothing, scope, False), t)
+    if other is None:
+        return given(_load_some(address, index, type, scope), t)
+    return given(_load_inner(address, index, kept(other), scope, is_shared), t)
 
 
 def _store_lanes(
@@ -376,22 +359,15 @@ def _store_lanes(
     builder.run(symbol, address, index.left, index.is_whole, value, hints=access)
 
 
-@_define("load_where", "element", "pointer", "lanes", "flags", "element", "scope")
+@_define("load_where", "element", "pointer", "lanes", "element", "number", "scope")
 def _load_where(builder: Builder, sig: Signature, values: list[Any]) -> Any:
-    """Neighbours where flags are set, and another value elsewhere, where nothing is read."""
-    pointer, index, flags, other, _ = values
-    t, scope = sig.return_type, sig.args[-1].literal_value
-    first, flags = index.first, flags if index.left is None else flags & index.mask(llvm_type(t))
-    is_whole = flags.packed() == -1
-    if isinstance(other, Complex):
-        flags = flags.mixed(flags, (i for i in range(t.count) for _ in "ri"))
-        first, other = first << 1, _paired(other)
-    other = kept(other)
-    address = builder.moved(pointer, first, other.element, INBOUNDS)
-    found = _load_some(address, flags, is_whole, other, scope, True)
-    if t.element in PARTS:
-        return _unpaired(given(found, PARTS[t.element]))
-    return given(found, t)
+    """Neighbours where lanes are there, and another value elsewhere, where nothing is read.
+
+    The number says how many loads take the same lanes: several share a mask.
+    """
+    pointer, index, other = values[:3]
+    n_loads, scope = (x.literal_value for x in sig.args[3:])
+    return _load_lanes(builder, pointer, index, sig.return_type, scope, other, n_loads > 1)
 
 
 @_define("load_apart", "element", "pointer", "lanes", "number", "scope")

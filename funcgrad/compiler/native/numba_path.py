@@ -26,8 +26,8 @@ from funcgrad.compiler.loops.language import Apply, Body, Expression, Function, 
 from funcgrad.compiler.native import llvm
 from funcgrad.compiler.native.complexes import KINDS, Complex, cast, llvm_type
 from funcgrad.compiler.native.elementary import decide_inlining
+from funcgrad.compiler.native.lanes import LaneIndex
 from funcgrad.compiler.native.llvm import I1, I32, I64, POINTER, Module, Type
-from funcgrad.compiler.native.memory import LaneIndex
 from funcgrad.compiler.native.numba_words import kernel_type, word
 from funcgrad.compiler.native.scalars import Builder, Emitted
 from funcgrad.compiler.native.signatures import give_types, type_of_number
@@ -54,7 +54,7 @@ def _part_types(t: Any) -> list[Type]:
     if t is NONE:
         return []
     if isinstance(t, Lanes):
-        return [I64, I32, I1] if t.is_partial else [I64]
+        return [I64, I32, I1, I32][: 4 if t.is_inner else 3 if t.is_partial else 1]
     type = llvm_type(t)
     return [I64 if type is POINTER else type] * (2 if element_of(t) in PARTS else 1)
 
@@ -370,6 +370,6 @@ def _written(
 def _kinds(t: Any) -> str:
     """The kinds of a value's parts."""
     if isinstance(t, Lanes):
-        return "ibb" if t.is_partial else "i"
+        return "iibi"[: len(_part_types(t))]
     kind = KINDS.get(element_of(t)) or ("f" if t is WEAK_FLOAT else "i")
     return kind * len(_part_types(t))

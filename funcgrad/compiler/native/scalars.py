@@ -278,16 +278,24 @@ class Emitted:
         places = f"<{lanes} x i32> zeroinitializer"
         return first.made(f"shufflevector {first}, {type} poison, {places}")
 
-    def before(self, type: Type) -> Emitted:
+    def before(self, type: Type, begin: Emitted | None = None) -> Emitted:
         """The flags of so many of the first lanes of vectors of a type, where they are needed.
+
+        Those of the lanes before ``begin``, which is no more than that, are not set.
 
         Of flags that come from another block, processors that have no registers for them make
         bytes, and of these flags again: that takes LLVM longer than the rest of a kernel.
         """
-        count = self.cast(I64, "i") if type.width == 64 else self  # in flags of as many bits
-        kind = vector_of(count.type, type.count)
+        width = I64 if type.width == 64 else I32  # in flags of as many bits
+        kind = vector_of(width, type.count)
         numbers = self.builder.call(f"llvm.stepvector.{kind.suffix}", kind, "i")
-        return numbers < count._spread(type.count)
+        end = self.cast(width, "i")
+        if begin is not None:
+            # One comparison, of unsigned numbers that are shifted so that signed ones are in order.
+            first = begin.cast(width, "i") + -(1 << (width.width - 1))
+            numbers, end = numbers - first._spread(type.count), end - first
+        flags: Emitted = numbers < end._spread(type.count)
+        return flags
 
     def mixed(self, other: Emitted | None, places: Iterable[int]) -> Emitted:
         """Elements of this vector and another one, counted through both."""
@@ -486,19 +494,6 @@ class Builder:
         cases = (self.number(I64, 0), before), (following, self.block)
         body.phis.append(f"  {index.text} = phi i64 {arms(cases)}")
         self.fork(following < count, body, end)
-        self.begin(end)
-
-    def for_each_bit(self, bits: Emitted, write: Callable[[Emitted], None]) -> None:
-        """Run what ``write`` appends for the number of each set bit, of which there are some."""
-        before, body, end = self.block, self.new_block("for"), self.new_block("end")
-        self.jump(body)
-        self.begin(body)
-        left = Emitted(self, f"%i{self.n_blocks}", bits.type, "u", body)
-        write(left.intrinsic("cttz", self.number(I1, 1)).cast(I64, "u"))
-        following = left & (left - 1)
-        cases = (bits, before), (following, self.block)
-        body.phis.append(f"  {left.text} = phi {bits.type} {arms(cases)}")
-        self.fork(following != 0, body, end)
         self.begin(end)
 
     def if_any(self, flags: Emitted, usual: Emitted, compute: Callable[[], Emitted]) -> Emitted:

@@ -85,12 +85,14 @@ class Lanes(Type):
     Attributes:
         count: How many they are at most.
         is_partial: Whether they may be fewer.
+        is_inner: Whether some may be missing before those that are there, too.
     """
 
-    def __init__(self, count: int, is_partial: bool) -> None:
+    def __init__(self, count: int, is_partial: bool, is_inner: bool) -> None:
         self.count = count
         self.is_partial = is_partial
-        super().__init__(f"lanes({count}, {is_partial})")
+        self.is_inner = is_inner
+        super().__init__(f"lanes({count}, {is_partial}, {is_inner})")
 
 
 class Words(Type):
@@ -115,9 +117,9 @@ def vector(element: Any, count: int) -> Any:
 
 
 @cache
-def lanes(count: int, is_partial: bool) -> Lanes:
+def lanes(count: int, is_partial: bool, is_inner: bool = False) -> Lanes:
     """The type of an index of lanes."""
-    return Lanes(count, is_partial)
+    return Lanes(count, is_partial, is_inner)
 
 
 def element_of(t: Any) -> Any:

@@ -408,13 +408,13 @@ class _Writer:
         row = self.plan.row[-1]
         # The edges of a core take two iterations, at least.
         is_brief = vectors is not None and row.size <= 2 * vectors.narrow
+        if span == (row.begin, row.end) and vectors is not None:
+            is_whole = can_overlap(self.plan, part.body, vectors.narrow)
+            vectors = replace(vectors, is_overlapping=is_whole)
         if not is_brief and self.guards.has_core(part.body):
             write = partial(self._statements, part, self.loaded)
             self.guards.around_core(span, part.body, vectors, self.carried, write)
             return
-        if span == (row.begin, row.end) and vectors is not None:
-            is_whole = can_overlap(self.plan, part.body, vectors)
-            vectors = replace(vectors, is_overlapping=is_whole)
         with self.space.elements(span, vectors, self.carried):
             self._statements(part, self.loaded)
 

@@ -7,10 +7,19 @@ middle part, the *core*, asks nothing.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from funcgrad.compiler.loops.language import Expression, Variable, all_of, call, equal, of, sum_of
+from funcgrad.compiler.loops.language import (
+    Expression,
+    Variable,
+    all_of,
+    call,
+    equal,
+    of,
+    sum_of,
+)
 from funcgrad.compiler.machine import RARE, SHORT_AXIS
 from funcgrad.compiler.nest.access import Core, core_of
 from funcgrad.compiler.nest.iteration import Access, Loop, Span, Vectors
@@ -18,8 +27,14 @@ from funcgrad.compiler.nest.layout import Box, Operand, Shape, View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node
 from funcgrad.compiler.nest.plan import Plan
 
-Side = tuple[Loop, str, Expression]
-"""A question about the index of a loop: a comparison, and with what."""
+Side = tuple[Loop, bool, Expression]
+"""A bound of the index of a loop: whether it is the end of a range or its begin, and the bound."""
+
+
+def _test(side: Side) -> Expression:
+    """Whether the index of a loop is on the inner side of a bound."""
+    loop, is_end, bound = side
+    return loop.index < bound if is_end else loop.index >= bound
 
 
 def core_of_most(plan: Plan, body: Iterable[Node]) -> Core | None:
@@ -38,6 +53,7 @@ class Guards:
         self.plan = plan
         self.source = plan.source
         self.questions: dict[Node, str] = {}
+        self.loads: Counter[str] = Counter()
         self.tests: dict[str, list[Side]] = {}
 
     def declare(self) -> None:
@@ -50,23 +66,50 @@ class Guards:
                     known[key] = f"g{len(known)}"
                     self.tests[known[key]] = list(self._sides(*key))
                 self.questions[node] = known[key]
+                self.loads[known[key]] += self._loaded(node) is not None
+
+    def _loaded(self, node: Guard) -> Access | None:
+        """The access by which a guard loads where indices lie in its box, if it does."""
+        inside = node.operands[0]
+        if not isinstance(inside, View) or inside.value in self.plan.made:
+            return None
+        return self.plan.operand_access(inside, node)
 
     def _sides(self, shape: Shape, box: Box, but: int | None = None) -> Iterator[Side]:
         """Questions whether indices lie in a box, one axis perhaps left out."""
         loops = {loop.axis: loop for loop in self.plan.space.loops}
         for axis, (a, b) in enumerate(box):
             if a > 0 and axis != but:
-                yield loops[axis], "greater_equal", self.source.word(a)
+                yield loops[axis], False, self.source.word(a)
             if b < shape[axis] and axis != but:
-                yield loops[axis], "less", self.source.word(b)
+                yield loops[axis], True, self.source.word(b)
 
     def ask(self, nodes: Iterable[Node]) -> None:
-        """Answers to the questions of some nodes, under their names."""
+        """Answers to the questions of some nodes, under their names: flags, or ranges of lanes."""
         space = self.plan.space
         asked = (self.questions[node] for node in nodes if isinstance(node, Guard))
         for name in dict.fromkeys(asked):
-            tests = [call(test, space.index_of(x), bound) for x, test, bound in self.tests[name]]
-            self.source.assign(f"{name}{space.suffix}", all_of(tests))
+            sides = self.tests[name]
+            answer = self._lanes(sides) if space.in_vectors else all_of([*map(_test, sides)])
+            self.source.assign(f"{name}{space.suffix}", answer)
+
+    def _lanes(self, sides: Iterable[Side]) -> Expression:
+        """The lanes whose indices lie in a box, and none where others lie outside."""
+        row = self.plan.row[-1]
+        lanes: Expression = self.plan.space.index_of(row)
+        tests: list[Expression] = []
+        end: Expression = row.end
+        for side in sides:
+            loop, is_end, bound = side
+            if loop is not row:
+                tests.append(_test(side))
+            elif is_end:
+                end = bound
+            else:
+                lanes = call("lanes_from", lanes, bound)
+        if tests:
+            end = call("select", all_of(tests), end, 0)
+        return lanes if end is row.end else call("lanes_before", lanes, end)
 
     # The core.
 
@@ -107,6 +150,8 @@ class Guards:
         if vectors is not None and not is_cold:
             edges, each = Vectors(vectors.narrow, vectors.narrow, vectors.has_rest), vectors.narrow
             vectors = replace(vectors, is_exact=True)
+        if vectors is not None and self._shortest(a, b, each) < vectors.narrow:
+            vectors = replace(vectors, is_overlapping=False)
 
         # Edges of whole vectors: those of the core then lie in whole cache lines.
         def up(place: int) -> Expression:
@@ -139,13 +184,30 @@ class Guards:
             right = source.assign("right", call("select", equal(side, 0), low, end))
             with space.elements((left, right), edges, carried, is_cold):
                 write("edge")
-        with space.elements((low, high), vectors, carried):
-            write("core")
+            # In the order of the row, which the processor foresees.
+            with source.when(equal(side, 0)), space.elements((low, high), vectors, carried):
+                write("core")
+
+    def _shortest(self, begin: int, end: int, each: int) -> int:
+        """The fewest elements of the core in a row of which not all lie outside.
+
+        Args:
+            begin: The first index of the core along the row.
+            end: The index behind its last one.
+            each: The number of elements of a vector at the edges.
+        """
+        loop = self.plan.row[-1]
+        for hole in self.core.holes:
+            first, last = hole[loop.axis]
+            if first:
+                end = min(end, first)
+            elif last < loop.size:
+                begin = max(begin, last)
+        return end - begin - 2 * each
 
     def _tests_of_row(self, box: Box) -> list[Expression]:
         """Questions whether a row of the innermost loop goes through a box."""
-        sides = self._sides(self.plan.shape, box, but=self.plan.row[-1].axis)
-        return [call(test, x.index, bound) for x, test, bound in sides]
+        return [*map(_test, self._sides(self.plan.shape, box, but=self.plan.row[-1].axis))]
 
     # Elements.
 
@@ -167,16 +229,18 @@ class Guards:
         inside, outside = node.operands
         if zone == "core":
             return value_of(inside if self.is_inside[node] else outside)
-        test, otherwise = Variable(self.questions[node] + space.suffix), value_of(outside)
-        access = None
-        if isinstance(inside, View) and inside.value not in self.plan.made:
-            access = self.plan.operand_access(inside, node)
+        question, access = self.questions[node], self._loaded(node)
+        test, otherwise = Variable(question + space.suffix), value_of(outside)
+        choose = "present" if space.in_vectors else "select"
         if access is None or access in loaded:
-            value = call("select", test, value_of(inside), otherwise)
+            value = call(choose, test, value_of(inside), otherwise)
         elif space.in_vectors and self.plan.row[-1].steps[access] == 1:
-            value = call("load_where", *space.place(access), test, otherwise, access.scope)
+            pointer, _ = space.place(access)
+            # Registers keep flags for a few loads; of many, most are of all lanes or of none.
+            n_loads = self.loads[question] if self.loads.total() <= SHORT_AXIS else 1
+            value = call("load_where", pointer, test, otherwise, n_loads, access.scope)
         elif zone == "edge" or space.in_vectors:
-            value = call("select", test, self._load_safely(access, node, test), otherwise)
+            value = call(choose, test, self._load_safely(access, node, test), otherwise)
         else:
             source.assign(name, otherwise)
             with source.when(test):
@@ -202,8 +266,8 @@ class Guards:
             terms.append((call("i64", space.index_of(loop)) if is_lanes else loop.index) * step)
         box = zip(node.box, access.strides, strict=True)
         first = self.source.word(distance + sum(a * stride * size for (a, _), stride in box))
+        if space.in_vectors and not in_one_place:
+            moved = call("present", test, sum_of(terms), first)
+            return call("load_each", Variable(root.name), moved, access.scope)
         moved = call("select", test, sum_of(terms), first)
-        if not space.in_vectors or in_one_place:
-            return call("load", call("offset", Variable(root.name), moved), 0, access.scope)
-        moved = call("present", space.index_of(row), moved, first)
-        return call("load_each", Variable(root.name), moved, access.scope)
+        return call("load", call("offset", Variable(root.name), moved), 0, access.scope)

@@ -69,15 +69,20 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
         return None
     if not all(_can_be_taken(plan, access) for access in apart - far):
         return None
-    narrow = machine.VECTOR_BYTES // width(_dtypes(plan, body))
+    narrow_bytes = width(_dtypes(plan, body))
+    narrow = machine.VECTOR_BYTES // narrow_bytes
     # Lanes about which something is asked are loaded one by one: few may be outside of a core.
     has_core = row.size > 2 * narrow and core_of_most(plan, body) is not None
     if is_guarded and (apart or n_single) and not has_core:
         return None
     # A formula is a chain of operations: waiting takes longer than a trip to memory.
     is_chain = any(is_function(n) and not (isinstance(n, Pick) and plan.is_of_row(n)) for n in body)
-    if not (is_folded or is_chain) and any(_is_of_edge(plan, node) for node in body):
-        return None  # nothing hinders LLVM in a core
+    # Nothing hinders LLVM in a core: of little arithmetic, edges would be most. It also finds out
+    # where elements may be narrower.
+    is_mixed = any(width([dtype]) > narrow_bytes for dtype in _dtypes(plan, body))
+    is_easy = (cost < machine.HEAVY // 2 or is_mixed) and not (is_folded or is_chain)
+    if is_easy and any(_is_of_edge(plan, node) for node in body):
+        return None
     # Of short rows, accesses to a part of long vectors would be most; they take their time. One row
     # alone is folded in the order in which those of a batch are.
     is_short = (is_folded or len(plan.space.loops) > 1) and row.size < plan.least_row
@@ -95,7 +100,8 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
         is_outer = len(plan.accesses) <= machine.FEW < row.size < narrow
         if is_guarded or is_outer:
             return Vectors(narrow, narrow)
-        if row.size < narrow or (cost >= machine.HEAVY and not is_chain):
+        is_heavy = cost >= machine.HEAVY and not is_chain
+        if row.size < narrow or (is_heavy and not can_overlap(plan, body, narrow)):
             return None
         if is_chain:
             return Vectors(narrow, narrow)
@@ -113,13 +119,13 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     return Vectors(wide, last, is_split=not is_chain and last == wide)
 
 
-def can_overlap(plan: Plan, body: list[Node], vectors: Vectors) -> bool:
+def can_overlap(plan: Plan, body: list[Node], narrow: int) -> bool:
     """Whether the last vector of a row may compute again some of what the one before has computed.
 
     Everything that it reads is to be as it was, and extremes have elements twice. Parts of a row
     that run one after the other, or at the same time, have no vectors in common.
     """
-    if plan.first is plan.row[-1] or plan.row[-1].size < vectors.narrow:
+    if plan.first is plan.row[-1] or plan.row[-1].size < narrow:
         return False
     folds = [node for node in body if isinstance(node, Fold)]
     if any(plan.kind(node) == "column" or not is_idempotent(node) for node in folds):

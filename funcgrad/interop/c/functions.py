@@ -30,16 +30,26 @@ _TESTS = {
 # Functions of scalars.
 
 FIXED = {
-    "fg_lanes": "typedef struct { int64_t first, count; } fg_lanes;",
+    "fg_lanes": "typedef struct { int64_t first, count, begin; } fg_lanes;",
     "fg_all_lanes": """\
 static inline fg_lanes fg_all_lanes(int64_t first, int count) {
-    fg_lanes r = {first, count};
+    fg_lanes r = {first, count, 0};
     return r;
 }""",
     "fg_first_lanes": """\
 static inline fg_lanes fg_first_lanes(int64_t first, int64_t end, int count) {
-    fg_lanes r = {first, end - first < count ? end - first : count};
+    fg_lanes r = {first, end - first < count ? end - first : count, 0};
     return r;
+}""",
+    "fg_lanes_before": """\
+static inline fg_lanes fg_lanes_before(fg_lanes i, int64_t end) {
+    if (end - i.first < i.count) i.count = end - i.first;
+    return i;
+}""",
+    "fg_lanes_from": """\
+static inline fg_lanes fg_lanes_from(fg_lanes i, int64_t begin) {
+    if (begin - i.first > i.begin) i.begin = begin - i.first;
+    return i;
 }""",
     # Numbers of plans, by sizes.
     "fg_quotient": "static inline int64_t fg_quotient(int64_t a, int64_t b) { return a / b; }",

@@ -429,9 +429,8 @@ class Run:
                 return words.at(t, LANE, self.address_of(x, t))
             case "load_where":
                 pointer = self.printer.expression(x.operands[0], signature.args[0])
-                index = self.index_of(x.operands[1])
-                flag, other = map(self._text, x.operands[2:4], signature.args[2:4])
-                test = f"{LANE} < {index}.count && {flag}"
+                index, other = self.index_of(x.operands[1]), self._text(x.operands[2], t)
+                test = _is_there(index, signature.args[1])
                 return f"({test} ? {words.at(t, f'{index}.first + {LANE}', pointer)} : {other})"
             case "load_each" | "load_run":
                 pointer = self.printer.expression(x.operands[0], signature.args[0])
@@ -443,7 +442,7 @@ class Run:
                 if not index.is_partial:
                     return value
                 other = self._text(x.operands[2], t)
-                test = f"{LANE} < {self.index_of(x.operands[0])}.count"
+                test = _is_there(self.index_of(x.operands[0]), index)
                 if t in _INTEGERS:
                     # With a branch gcc would load what it is a place of in one way only.
                     return f"fg_choose_{words.short(t)}(-(int64_t)({test}), {value}, {other})"
@@ -627,6 +626,11 @@ def _converted(text: str, source: Any, t: Any) -> str:
     if source is BOOL and t is not BOOL and t not in PARTS:
         return f"({text} ? {words.literal(1, t)} : {words.literal(0, t)})"
     return words.convert(text, source, t)
+
+
+def _is_there(index: str, t: Lanes) -> str:
+    """The test whether an index has a lane."""
+    return f"{f'{LANE} >= {index}.begin && ' * t.is_inner}{LANE} < {index}.count"
 
 
 def _times(parts: int) -> str:

@@ -106,8 +106,7 @@ def _fits(loop: Loop, x: Expression, t: Any, width: int) -> bool:
     if x.word in ("load_each", "load_run"):
         return t is not BOOL and width == 64 and _fits(loop, x.operands[1], INT64, width)
     if x.word == "load_where":
-        flag, other = x.operands[2:4]
-        return t is not BOOL and _fits(loop, flag, BOOL, width) and _fits(loop, other, t, width)
+        return t is not BOOL and _fits(loop, x.operands[2], t, width)
     given = [element_of(s) for s in loop.printer.signatures[x].args]
     is_same = x.word == short(t) and (
         given[0] in (t, BOOL) or not isinstance(loop.printer.type_of(x.operands[0]), Vector)
@@ -277,18 +276,16 @@ class _Printer:
             value = self._whole(x.operands[1], t)
             if not signature.args[0].is_partial:
                 return value
-            mask = self._present(self.loop.index_of(x.operands[0]))
+            mask = self._present(x.operands[0], signature.args[0])
             return self._chosen(t, mask, value, self._whole(x.operands[2], t))
         if word in ("load_each", "load_run"):
             pointer = self.loop.printer.expression(x.operands[0], signature.args[0])
             at = self._whole(x.operands[1], INT64)
             return self._use(f"fg_each_{short(t)}({pointer}, {at})")
         if word == "load_where":
-            flag, other = map(self._whole, x.operands[2:4], args[2:4])
-            if signature.args[1].is_partial:
-                flag = f"{flag} & {self._present(self.loop.index_of(x.operands[1]))}"
+            mask, other = self._present(x.operands[1], args[1]), self._whole(x.operands[2], t)
             place = f"{self.loop.place_of(x)}, {self.first}"
-            return self._use(f"fg_where_{short(t)}({place}, {flag}, {other})")
+            return self._use(f"fg_where_{short(t)}({place}, {mask}, {other})")
         if word == short(t):  # a flag as a number
             one, zero = (f"{literal(k, t)} - ({self._held(t)}){{0}}" for k in (1, 0))
             return self._chosen(t, self._whole(x.operands[0], args[0]), one, zero)
@@ -325,9 +322,13 @@ class _Printer:
         function = f"fg_either_{self.mask}" if t is BOOL else f"fg_chosen_{short(t)}"
         return self._use(f"{function}({mask}, {a}, {b})")
 
-    def _present(self, index: str) -> str:
-        """The mask of the lanes that are there."""
-        return self._use(f"fg_there_{self.mask}({index}.count - {self.first})")
+    def _present(self, x: Expression, t: Lanes) -> str:
+        """The mask of the lanes that an index has."""
+        index = self.loop.index_of(x)
+        there = self._use(f"fg_there_{self.mask}({index}.count - {self.first})")
+        if not t.is_inner:
+            return there
+        return f"({there} & ~{self._use(f'fg_there_{self.mask}({index}.begin - {self.first})')})"
 
 
 def _joined(symbol: str, texts: Sequence[str]) -> str:

@@ -337,6 +337,10 @@ def _lanes(prelude: Prelude, word: str, signature: Signature, given: Sequence[st
     return f"fg_first_lanes({given[0]}, {given[1]}, {t.count})"
 
 
+def _bounded(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
+    return prelude.use(f"fg_{word}({', '.join(given)})")
+
+
 def _across(prelude: Prelude, word: str, signature: Signature, given: Sequence[str]) -> str:
     """Folds by halves, in the order that processors have instructions for."""
     t, source = signature.return_type, signature.args[0]
@@ -448,6 +452,7 @@ _SPECIAL: dict[str, Special] = {
     **dict.fromkeys(VALUES, _cast),
     "offset": _offset, "advance": _advance, "load": _load, "store": _store,
     "store_each": _store_each, "lanes": _lanes, "first_lanes": _lanes, "some_lanes": _lanes,
+    "lanes_before": _bounded, "lanes_from": _bounded,
     "trade_low": _trade, "trade_high": _trade,
     "turn": _turn, "scope": _nothing, "prefetch": _unused, "release": _unused,
     "read_word": _read_word, "write_word": _write_word,
