@@ -303,6 +303,22 @@ def test_lanes_read_what_lies_beside_what_others_write(size, tmp_path):
         np.testing.assert_allclose(got, expected, rtol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", ["F", "D"])
+def test_edges_of_complex_stencils_are_what_the_process_gives(dtype, tmp_path):
+    """A choice between a constant and a pair in memory: gcc has vectors for it, but wrong ones."""
+
+    def f(x: Any) -> Any:
+        product = np.pad(x[1:-1, 1:] * x[:-2, :-1], ((1, 1), (1, 0))) * x
+        total = np.sum(np.pad(x, ((0, 0), (3, 3))), 1)
+        return product, x - np.pad(x[2:, 1:-1] + x[:-2, 2:], 1), total
+
+    x = (R.integers(0, 5, (6, 150)) + 1j * R.integers(0, 5, (6, 150))).astype(dtype)
+    made, known = exported(f, [x], "edges")
+    status, found = run(made, [x], tmp_path)
+    assert status == 0
+    check("edges", found, known)
+
+
 @pytest.mark.nightly
 def test_files_take_little_longer_than_the_process(tmp_path):
     """The mean ratio of processor times, calls of both in turn."""

@@ -69,6 +69,14 @@ static FG_INLINE const fg_NAME *fg_some_NAME(fg_NAME *room, const fg_NAME *p, in
     for (int64_t k = 0; k < all; k++) room[k] = k < n ? p[k] : 0;
     return room;
 }""",
+    "between": """\
+/* The same, of a range. */
+static FG_INLINE const fg_NAME *fg_between_NAME(fg_NAME *room, const fg_NAME *p, int64_t begin,
+                                                int64_t n, int all) {
+    FG_LOOP
+    for (int64_t k = 0; k < all; k++) room[k] = k >= begin && k < n ? p[k] : 0;
+    return room;
+}""",
     "back": """\
 /* The same, back. */
 static FG_INLINE void fg_back_NAME(fg_NAME *p, const fg_NAME *room, int64_t n, int all) {

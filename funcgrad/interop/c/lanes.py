@@ -431,6 +431,10 @@ class Run:
                 pointer = self.printer.expression(x.operands[0], signature.args[0])
                 index, other = self.index_of(x.operands[1]), self._text(x.operands[2], t)
                 test = _is_there(index, signature.args[1])
+                if t in PARTS:
+                    # Of choices that load pairs, gcc 12 mixes up the parts in its vectors.
+                    value = words.at(t, LANE, self.address_of(x, t))
+                    return f"fg_choose_{words.short(t)}(-(int64_t)({test}), {value}, {other})"
                 return f"({test} ? {words.at(t, f'{index}.first + {LANE}', pointer)} : {other})"
             case "load_each" | "load_run":
                 pointer = self.printer.expression(x.operands[0], signature.args[0])
@@ -443,7 +447,7 @@ class Run:
                     return value
                 other = self._text(x.operands[2], t)
                 test = _is_there(self.index_of(x.operands[0]), index)
-                if t in _INTEGERS:
+                if t in _INTEGERS or t in PARTS:
                     # With a branch gcc would load what it is a place of in one way only.
                     return f"fg_choose_{words.short(t)}(-(int64_t)({test}), {value}, {other})"
                 return f"({test} ? {value} : {other})"
@@ -515,6 +519,12 @@ class Run:
                 self.before.append(room)
                 call = f"{pointer} + {index}.first * {step}, {index}.count, {self.count}, {step}"
                 value = f"{function}(some_{name}, {call})"
+            elif x.word == "load_where":
+                begin = f"{_times(parts)}{index}.begin" if signature.args[1].is_inner else "0"
+                self.before.append(room)
+                place = f"{pointer} + {_times(parts)}{index}.first"
+                call = f"{place}, {begin}, {_times(parts)}{index}.count, {parts * self.count}"
+                value = f"fg_between_{words.short(PARTS.get(t, t))}(some_{name}, {call})"
             elif signature.args[1].is_partial and not self.width:
                 function = f"fg_some_{words.short(PARTS.get(t, t))}"
                 self.before.append(room)
