@@ -839,7 +839,7 @@ def test_donated_arrays_are_changed_in_place(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int32"])
 @pytest.mark.parametrize("mode", MODES)
 def test_one_element_of_each_row(mode: str, dtype: str) -> None:
-    """Taken into an array of one scalar."""
+    """Taken into an array of one scalar by comparing places."""
     index = np.array([0, -1, 2, 8, -9, 3, 5])
     if mode != "raise":
         index[1:4] = 20, -20, 9
@@ -872,3 +872,20 @@ def test_wrong_places_of_rows_are_refused() -> None:
     np.testing.assert_array_equal(compiled(np.ones(3), np.array([3, -4, 1])).argmax(1), [3, 0, 1])
     with pytest.raises(OutOfBoundsError):
         compiled(np.ones(3), np.array([3, 4, 1]))
+
+
+def test_the_gradient_of_a_cross_entropy_is_one_kernel() -> None:
+    """Rows that are counted are known when the program is compiled, also with negative ones."""
+
+    def loss(x: Any, labels: Any) -> Any:
+        x = x - np.max(x, axis=1, keepdims=True)
+        rows = fnp.arange(50)
+        return np.sum(np.log(np.sum(np.exp(x), axis=1)) - x[rows, labels])
+
+    labels = np.arange(50) % 12
+    x = np.random.default_rng(0).normal(size=(50, 12))
+    slope = fg.jit(fg.grad(loss))
+    steps = steps_of(slope.lower(x, labels).as_text())
+    assert [line.split(":")[0] for line in steps.splitlines()] == ["  kernel 0"]
+    expected = np.exp(x) / np.exp(x).sum(1, keepdims=True) - np.eye(12)[labels]
+    np.testing.assert_allclose(slope(x, labels), expected, atol=1e-14)

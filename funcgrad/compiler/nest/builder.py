@@ -25,12 +25,14 @@ class Builder:
         graph: The graph.
         epoch: How many barriers have come so far.
         equation: The equation that nodes are appended for.
+        watched: Indices, each with the length of an axis, of which wrong ones are refused already.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.epoch = 0
         self.equation: Equation | None = None
+        self.watched: set[tuple[Operand, int]] = set()
         self._laid_out: dict[View, View] = {}
 
     def add(self, node: N) -> N:

@@ -18,11 +18,12 @@ import numpy as np
 
 from funcgrad import lowering as forms
 from funcgrad.base.records import dataclass
+from funcgrad.compiler.loops.language import Variable
 from funcgrad.compiler.nest.bounds import bounds_of
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View, cut, whole
 from funcgrad.compiler.nest.nodes import Checked, Copies, Pick, Point, Put, Site
-from funcgrad.compiler.nest.places import FARTHEST
+from funcgrad.compiler.nest.places import FARTHEST, signed
 from funcgrad.dtypes import INT64, UINT64
 
 
@@ -52,8 +53,89 @@ def scattered(
     if form.mode == "raise" and not (math.prod(updates.shape) and math.prod(x.shape)):
         _refuse(builder, form.axes, x.shape, indices)
         return x
+    if isinstance(x, Uniform):
+        compared = _compared(builder, form, x, updates, indices, out)
+        if compared is not None:
+            return compared
     places = _places(builder, form, whole(out), indices, updates.shape)
     return _put(builder, operands, places, len(x.shape) - len(form.axes), form.step)
+
+
+def _compared(
+    builder: Builder,
+    form: forms.Scatter,
+    x: Uniform,
+    updates: Operand,
+    indices: Sequence[Operand],
+    out: Value,
+) -> View | None:
+    """A scatter of one element in each row of an array that is otherwise one scalar.
+
+    Every element asks whether the place of its row is its own. So it shares kernels with what
+    reads it, and nothing is written twice.
+    """
+    n = len(updates.shape) - len(out.shape) + len(form.axes)
+    shape = updates.shape[:n]
+    counted: dict[int, int] = {}  # for each axis of rows the axis of the updates that counts it
+    chosen: list[tuple[int, Operand]] = []
+    for axis, index in zip(form.axes, indices, strict=True):
+        even = _even_places(index.broadcast(shape), out.shape[axis], form.mode)
+        if even is None:
+            chosen.append((axis, index.broadcast(shape)))
+            continue
+        along = [i for i, step in enumerate(even[1]) if step]
+        if even[0] or [even[1][i] for i in along] not in ([], [1]):
+            return None
+        if along:
+            counted[axis] = along[0]
+        if (shape[along[0]] if along else 1) != out.shape[axis]:
+            return None
+    others = math.prod(m for i, m in enumerate(shape) if i not in counted.values())
+    if len(chosen) != 1 or others != 1 or not counted or form.mode == "wrap":
+        return None
+    ((axis, index),) = chosen
+    if axis < max(counted) or len({*counted.values()}) != len(counted) or not math.prod(out.shape):
+        return None
+    rest = [i for i in range(len(out.shape)) if i not in form.axes]
+    counted |= {i: n + k for k, i in enumerate(rest)}
+
+    def spread(operand: Operand, axes: dict[int, int]) -> Operand:
+        strides = [operand.strides[axes[i]] if i in axes else 0 for i in range(len(out.shape))]
+        return operand.restrided(out.shape, tuple(strides), operand.offset)
+
+    # Integers as wide as the elements are compared in the same vectors.
+    is_narrow = out.dtype.itemsize <= 4 and out.shape[axis] <= np.iinfo(np.int32).max
+    count = np.dtype(np.int32 if is_narrow else np.int64)
+    length = Uniform(np.int64(out.shape[axis]), shape)
+    k, own = form.axes.index(axis), builder.array(np.arange(out.shape[axis], dtype=count))
+    given = indices[k], out.shape[axis]
+    if form.mode == "raise" and not _is_inside(*given) and given not in builder.watched:
+        assert builder.equation is not None
+        # Read from the array that counts places, an index is looked at in passing.
+        places = _Places(builder.stored(own).restrided(shape, (0,) * len(shape), 0), "raise")
+        places.indices, places.lengths, places.steps = [index], [given[1]], [1]
+        places.sites = [Site(builder.equation, k, *given)]
+        index = _picked(builder, places, Value(shape, count))
+    expr = _PLACES["clip" if form.mode == "clip" else "fill"]
+    expr = expr.format(signed(Variable("{0}"), index.dtype))
+    place = builder.result(Point((index, length), (Value(shape, count),), expr))
+    operands = (
+        x.broadcast(out.shape),
+        spread(updates, counted),
+        spread(place, {i: k for i, k in counted.items() if k < n}),
+        spread(own, {axis: 0}),
+    )
+    expr = f"select({{2}} == {{3}}, {form.step}, {{0}})"
+    return builder.result(Point(operands, (out,), expr))
+
+
+_PLACES = {
+    "clip": "minimum(maximum({0}, 0), {{1}} - 1)",
+    "fill": "minimum(maximum(select({0} < 0, {0} + {{1}}, {0}), -1), {{1}})",
+}
+"""The place that an index means along an axis of a length, by mode; -1 or the length where it means
+none, so that it fits into as many bits as the length does.
+"""
 
 
 def window(builder: Builder, operands: list[Operand], out: Value) -> Operand:
@@ -129,6 +211,7 @@ def _places(
                 assert builder.equation is not None
                 site = Site(builder.equation, k, index, array.shape[axis])
                 places.sites.append(None if _is_inside(index, site.length) else site)
+                builder.watched.add((index, site.length))
             continue
         offset += even[0] * array.strides[axis]
         strides += np.array(even[1], np.int64) * array.strides[axis]
