@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from copy import copy
 from string import ascii_letters
+from typing import Any
 
 import numpy as np
 
-from funcgrad.compiler.machine import CACHES, FEW, SEVERAL, VECTOR_BYTES, WORD_BYTES
+from funcgrad.compiler.machine import (
+    CACHES,
+    EVEN_PARTS,
+    FEW,
+    SEVERAL,
+    THREAD_WORK,
+    VECTOR_BYTES,
+    WORD_BYTES,
+)
 from funcgrad.compiler.nest.bounds import bounds_of
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
     Operand,
     Shape,
+    Uniform,
     Value,
     View,
     factored,
@@ -123,6 +134,16 @@ def _every(x: Operand, axis: int, start: int, step: int) -> Operand:
     return x.reindexed(Reindex(tuple(axes), starts, steps), shape)
 
 
+def strided_cycles(
+    builder: Builder, form: Contraction, x: Operand, y: Operand, sliding: Iterable[str]
+) -> float:
+    """About how many cycles a strided product takes; 0 for what is none."""
+    if isinstance(y, Uniform) or Contractor(builder, form, x, y).has_matrices:
+        return 0.0
+    strider = Strider(builder, form, x, y, sliding)
+    return strider.choice.cost if strider.is_possible and strider.choice is not None else 0.0
+
+
 def _unfolded(builder: Builder, form: Contraction, x: Operand, y: Operand) -> Operand | None:
     """A contraction of copied windows as one of the windows where they are, if there are any."""
     for own, other, one, two in ((form.lhs, form.rhs, x, y), (form.rhs, form.lhs, y, x)):
@@ -168,10 +189,12 @@ class Contractor(Letters):
             matrices; in the second, elements are, of one row or many. So a batch and a single call
             have the same bits.
         is_of_pairs: Whether elements are pairs of integers, each of which are two terms.
+        n_added: How many letters of the batch, from the first on, products are added up over.
     """
 
     side: str | None = None
     is_of_pairs = False
+    n_added = 0
 
     def __init__(self, builder: Builder, form: Contraction, x: Operand, y: Operand) -> None:
         super().__init__(builder, form, x, y)
@@ -256,7 +279,7 @@ class Contractor(Letters):
             sides = form.rhs, y, form.lhs, x
         else:
             sides = form.lhs, x, form.rhs, y
-        return self._product(*sides, form.out)
+        return self._best(*sides)._product(*sides, form.out)
 
     @property
     def _is_of_columns(self) -> bool:
@@ -292,8 +315,9 @@ class Contractor(Letters):
         maker, nbytes = matrix.value.maker, math.prod(matrix.shape) * matrix.dtype.itemsize
         if type(maker) is Point and not maker.is_expensive and nbytes > CACHES[1][0]:
             return self._contiguous is not None
-        sides = (self.summed, self.columns) if is_rhs else (self.rows, self.summed)
-        return self._layout(matrix, own, *sides) is None
+        best = self._best(self.form.lhs, self.operands[0], self.form.rhs, self.operands[1])
+        sides = (best.summed, best.columns) if is_rhs else (best.rows, best.summed)
+        return best._layout(matrix, own, *sides) is None
 
     @property
     def _is_tiny(self) -> bool:
@@ -392,8 +416,52 @@ class Contractor(Letters):
         order = [*self.batch, *self.rows, *self.columns]
         value = Value(self._shape(order), x.dtype)
         self.builder.add(Product((a, b), (value,), is_of_pairs=self.is_of_pairs))
+        if self.n_added:
+            order = order[self.n_added :]
+            value = self.builder.summed(whole(value), tuple(range(self.n_added)))
         strides = dict(zip(order, value.strides, strict=True))
         return View(value, self._shape(out), tuple(strides[c] for c in out))
+
+    def _best(self, lhs: str, x: Operand, rhs: str, y: Operand) -> Contractor:
+        """The stack of products for which the fewest elements have to be copied.
+
+        An operand whose rows, columns or terms do not lie in memory as a matrix may still be a
+        stack of matrices: axes of it count products then, in each of which the other operand is
+        the same, or which are added up.
+        """
+        best, least = self, self._copied(lhs, x, rhs, y)
+        for other in self._stacks() if least else ():
+            cost = 2 * other._copied(lhs, x, rhs, y)
+            if other.n_added:
+                cost += 4 * self.size([*other.batch, *other.rows, *other.columns])
+            work = self.size([*other.rows, *other.columns, *other.summed])
+            if cost < least and work >= THREAD_WORK // EVEN_PARTS:
+                best, least = other, cost
+        return best
+
+    def _stacks(self) -> Iterator[Contractor]:
+        """The same with some axes as those of stacks."""
+        batch, rows, columns, summed = self.batch, self.rows, self.columns, self.summed
+        for n in range(1, len(rows) + 1):
+            yield self._with(batch=[*batch, *rows[:n]], rows=rows[n:])
+        for n in range(1, len(columns) + 1):
+            yield self._with(batch=[*batch, *columns[:n]], columns=columns[n:])
+        for n in range(1, len(summed)):
+            yield self._with(batch=[*summed[:n], *batch], summed=summed[n:], n_added=n)
+
+    def _with(self, **roles: Any) -> Contractor:
+        other = copy(self)
+        vars(other).update(roles)
+        return other
+
+    def _copied(self, lhs: str, x: Operand, rhs: str, y: Operand) -> int:
+        """How many elements have to be copied."""
+        sides = (x, lhs, self.rows, self.summed), (y, rhs, self.summed, self.columns)
+        return sum(
+            math.prod(operand.shape)
+            for operand, own, rows, columns in sides
+            if not isinstance(operand, View) or self._layout(operand, own, rows, columns) is None
+        )
 
     def _matrices(self, x: Operand, own: str, rows: list[str], columns: list[str]) -> View:
         """An operand as a stack of matrices; copied if no strides describe it."""

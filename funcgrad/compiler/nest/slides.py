@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.machine import SEVERAL
+from funcgrad.compiler.machine import ACROSS, SEVERAL
 from funcgrad.compiler.nest import orders
 from funcgrad.compiler.nest.access import difference, everything
 from funcgrad.compiler.nest.builder import Builder
-from funcgrad.compiler.nest.contractions import contracted
+from funcgrad.compiler.nest.contractions import contracted, strided_cycles
 from funcgrad.compiler.nest.kernel import neutral
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -98,15 +98,17 @@ def _padded(
     x: Operand,
     rows: Sequence[Sequence[Phase]],
     fill: Any,
+    order: orders.Order | None = None,
 ) -> tuple[Operand, tuple[int, ...]]:
     """An operand with all elements that phases meet, and how many there are before its own.
 
-    A copy, if one is made, lies in the order of the operand.
+    A copy, if one is made or an order is asked for, lies in that order or in that of the operand.
     """
     shape, lows = _bounds(x.shape, rows)
-    if shape == x.shape:
+    if shape == x.shape and order is None:
         return x, lows
-    order = orders.followed_order([x]) or tuple(range(len(shape)))
+    if order is None:
+        order = orders.followed_order([x]) or tuple(range(len(shape)))
     own, bounds = x.permuted(order), [(lows[i], shape[i]) for i in order]
     stored = _surrounded(builder, own, bounds, fill)
     stored.is_free = order != tuple(sorted(order))
@@ -186,12 +188,13 @@ def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Oper
     axes = [i for i, c in enumerate(form.lhs) if c in slides]
     out_rows = [phases(slides[c]) if c in slides else unmoved[c] for c in form.out]
 
-    padded, lows = _padded(builder, x, lhs_rows, x.dtype.type(0))
-
-    def result(chosen: tuple[Phase, ...]) -> Operand:
+    def operands(
+        padded: Operand, lows: Sequence[int], chosen: Sequence[Phase]
+    ) -> tuple[Operand, Operand] | None:
+        """Windows and taps of a phase, if it has any."""
         by_letter = dict(zip(form.out, chosen, strict=True))
         if any(by_letter[c].taps == 0 for c in slides):
-            return Uniform(x.dtype.type(0), tuple(p.windows for p in chosen))
+            return None
         of_lhs = [by_letter.get(c, unmoved[c][0]) for c in form.lhs]
         cuts = [
             (by_letter[c].first_tap, by_letter[c].tap_step, by_letter[c].taps)
@@ -201,9 +204,51 @@ def sliding_contraction(builder: Builder, form: Contraction, x: Operand, y: Oper
         ]
         starts, steps, sizes = zip(*cuts, strict=True)
         weights = y.reindexed(Reindex(tuple(range(len(cuts))), starts, steps), sizes)
-        return contracted(builder, own, _taps(padded, lows, of_lhs, axes), weights, slides)
+        return _taps(padded, lows, of_lhs, axes), weights
+
+    def cost(order: orders.Order | None) -> float:
+        """About how many cycles it takes with a copy in an order, or without one."""
+        shape, lows = _bounds(x.shape, lhs_rows)
+        copied: Operand = x
+        if order is not None:
+            stored = Value(orders.permuted_shape(shape, order), x.dtype)
+            copied = whole(stored).permuted(orders.inverse(order))
+        found = (operands(copied, lows, chosen) for chosen in itertools.product(*out_rows))
+        return sum(
+            strided_cycles(builder, own, *pair, slides) for pair in found if pair is not None
+        )
+
+    order = _copied_order(form, x, _bounds(x.shape, lhs_rows)[0], cost)
+    padded, lows = _padded(builder, x, lhs_rows, x.dtype.type(0), order)
+
+    def result(chosen: tuple[Phase, ...]) -> Operand:
+        pair = operands(padded, lows, chosen)
+        if pair is None:
+            return Uniform(x.dtype.type(0), tuple(p.windows for p in chosen))
+        return contracted(builder, own, *pair, slides)
 
     return _assembled(builder, shape, x.dtype, out_rows, result)
+
+
+def _copied_order(
+    form: Contraction, x: Operand, shape: Shape, cost: Callable[[orders.Order | None], float]
+) -> orders.Order | None:
+    """The order of the axes of a copy of the first operand, if it is better to have one.
+
+    Where there are few channels, and these lie side by side, windows are better side by side.
+    """
+    if isinstance(x, Uniform):
+        return None
+    sliding = [c for c, _ in form.slides]
+    last = sorted(form.lhs, key=lambda c: (c in sliding, form.lhs.index(c)))
+    moved = tuple(form.lhs.index(c) for c in last)
+    as_it_is = orders.followed_order([x]) or tuple(range(len(shape)))
+    if moved == as_it_is:
+        return None
+    is_padded = shape != x.shape
+    before = cost(as_it_is if is_padded else None)
+    after = cost(moved) + ACROSS / 2 * math.prod(shape)
+    return moved if after < before else None
 
 
 def window_fold(
