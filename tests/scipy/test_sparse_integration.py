@@ -67,9 +67,9 @@ def test_the_same_function_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> 
     programs = []
     original = jit.compile_program
 
-    def compile_program(program: Any, **options: Any) -> Any:
+    def compile_program(program: Any, *options: Any) -> Any:
         programs.append(program)
-        return original(program, **options)
+        return original(program, *options)
 
     monkeypatch.setattr(jit, "compile_program", compile_program)
     mean = lambda rates: end(rates, "BDF").y.mean()  # noqa: E731

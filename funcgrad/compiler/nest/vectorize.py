@@ -83,9 +83,8 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     is_easy = (cost < machine.HEAVY // 2 or is_mixed) and not (is_folded or is_chain)
     if is_easy and any(_is_of_edge(plan, node) for node in body):
         return None
-    # Of short rows, accesses to a part of long vectors would be most; they take their time. One row
-    # alone is folded in the order in which those of a batch are.
-    is_short = (is_folded or len(plan.space.loops) > 1) and row.size < plan.least_row
+    # Of short rows, accesses to a part of long vectors would be most; they take their time.
+    is_short = len(plan.space.loops) > 1 and row.size < plan.least_row
     if is_short and not is_folded:
         if kinds != {"point"} and not is_chain:
             # Folds of columns would wait for what the row before has left of a masked vector.
