@@ -26,7 +26,6 @@ of their own: so the product of a matrix and its own adjoint has a diagonal that
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -262,8 +261,9 @@ class TileRows(_Part):
         step_a, step_b = self.argument("term_a"), self.argument("term_b")
         sums = [self.let(self.zeros) for _ in c]
         moved, ahead = self.let(call("i64", 0)), self.let(step_b * AHEAD)
-        for place, v in itertools.product(c[:: len(b)], {0, len(b) * self.lanes - 1}):
-            self.evaluate(call("prefetch", call("advance", place[0], v), 0))
+        for line, _ in c[:: len(b)]:  # rows of C are on their way while terms are added
+            for v in (0, len(b) * self.lanes - 1):
+                self.evaluate(call("prefetch", call("advance", line, v), 0))
         with self.count(0, self.argument("terms")) as t:
             far: Expression = moved
             columns: list[Expression] = [x for x, _ in b]
