@@ -366,8 +366,9 @@ def pendulums(count: int, steps: int) -> Problem:
     )
 
 
-RATES = np.array([1.0, 3.0, 0.02])
-"""Feed and conversion of a Brusselator, and its diffusion."""
+RATES = np.array([1.0, 3.0, 1.0])
+"""Feed and conversion of a Brusselator, and its diffusion in units of a fiftieth: finite differences
+step as far in each."""
 
 
 def brusselator_slope(cells: int, concatenate: Callable[[list[Any]], Any]) -> Callable[..., Any]:
@@ -379,7 +380,7 @@ def brusselator_slope(cells: int, concatenate: Callable[[list[Any]], Any]) -> Ca
 
         def spread(w: Any, edge: Any) -> Any:
             wide = concatenate([edge, w, edge])
-            return rates[2] * (cells + 1) ** 2 * (wide[2:] - 2 * w + wide[:-2])
+            return 0.02 * rates[2] * (cells + 1) ** 2 * (wide[2:] - 2 * w + wide[:-2])
 
         reaction = u * u * v
         du = rates[0] + reaction - (rates[1] + 1) * u + spread(u, one)
@@ -463,7 +464,7 @@ def brusselator_plane(cells: int, xnp: Any) -> Callable[..., Any]:
         def spread(w: Any, edge: float) -> Any:
             wide = xnp.pad(w, 1, constant_values=edge)
             around = wide[2:, 1:-1] + wide[:-2, 1:-1] + wide[1:-1, 2:] + wide[1:-1, :-2]
-            return 0.1 * rates[2] * (cells + 1) ** 2 * (around - 4 * w)
+            return 0.002 * rates[2] * (cells + 1) ** 2 * (around - 4 * w)
 
         reaction = u * u * v
         du = rates[0] + reaction - (rates[1] + 1) * u + spread(u, 1.0)
