@@ -115,3 +115,19 @@ def test_what_whole_vectors_leave_of_a_core_belongs_to_its_edge(columns: int) ->
     padded = compiled.lower(x).as_text().split("def kernel")[-1]
     assert padded.count("first_lanes(") == 1
     assert "some_lanes(" not in padded
+
+
+@pytest.mark.parametrize(("columns", "in_lanes"), [(40, False), (1000, True)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_long_rows_with_an_element_at_their_edge_are_vectors(
+    columns: int, in_lanes: bool, dtype: str
+) -> None:
+    """LLVM would search both edges and the core for vectors; edges would be most of short rows."""
+    x, y = np.random.default_rng(0).normal(size=(2, 300, columns)).astype(dtype)
+
+    def f(x: Any, y: Any) -> Any:
+        return x + fnp.concatenate([y[:, :1], y[:, :-1]], -1)
+
+    compiled = fg.jit(f)
+    np.testing.assert_array_equal(compiled(x, y), f(x, y))
+    assert ("lanes(" in compiled.lower(x, y).as_text()) == in_lanes

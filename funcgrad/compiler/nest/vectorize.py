@@ -77,10 +77,13 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
         return None
     # A formula is a chain of operations: waiting takes longer than a trip to memory.
     is_chain = any(is_function(n) and not (isinstance(n, Pick) and plan.is_of_row(n)) for n in body)
-    # Nothing hinders LLVM in a core: of little arithmetic, edges would be most. It also finds out
-    # where elements may be narrower.
+    # Of little arithmetic, edges would be most in all but long rows, and in those of bytes and of
+    # complex elements. LLVM also finds out where elements may be narrower.
     is_mixed = any(width([dtype]) > narrow_bytes for dtype in _dtypes(plan, body))
-    is_easy = (cost < machine.HEAVY // 2 or is_mixed) and not (is_folded or is_chain)
+    is_pair = any(dtype.kind == "c" for dtype in _dtypes(plan, body))
+    is_long = row.size >= machine.SEVERAL * narrow and narrow_bytes >= machine.WORD_BYTES
+    is_light = cost < machine.HEAVY // 2 and (is_pair or not is_long)
+    is_easy = (is_light or is_mixed) and not (is_folded or is_chain)
     if is_easy and any(_is_of_edge(plan, node) for node in body):
         return None
     # Of short rows, accesses to a part of long vectors would be most; they take their time.
