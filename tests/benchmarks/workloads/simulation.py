@@ -367,8 +367,7 @@ def pendulums(count: int, steps: int) -> Problem:
 
 
 RATES = np.array([1.0, 3.0, 1.0])
-"""Feed and conversion of a Brusselator, and its diffusion in units of a fiftieth: finite differences
-step as far in each."""
+"""Feed and conversion of a Brusselator, and its diffusion in fiftieths: differences step alike."""
 
 
 def brusselator_slope(cells: int, concatenate: Callable[[list[Any]], Any]) -> Callable[..., Any]:
