@@ -28,14 +28,20 @@ class Expression:
     Args:
         run: Called with a primitive and values, evaluates or records it.
         value: The value.
+        digits: Bits of the real numbers that the formula's result is converted to, 32 or 64.
     """
 
-    __slots__ = ("run", "value")
+    __slots__ = ("digits", "run", "value")
     __array_ufunc__ = None
 
-    def __init__(self, run: Run, value: Any) -> None:
+    def __init__(self, run: Run, value: Any, digits: int = 64) -> None:
         self.run = run
         self.value = value
+        self.digits = digits
+
+    def like(self, value: Any) -> Expression:
+        """Another value of the same formula."""
+        return Expression(self.run, value, self.digits)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -96,7 +102,7 @@ def apply(primitive: Primitive, *args: Any) -> Expression:
     like = next(x for x in reversed(args) if isinstance(x, Expression))
     dtype = like.dtype
     values = [x.value if isinstance(x, Expression) else _number(x, dtype) for x in args]
-    return Expression(like.run, like.run(primitive, *values))
+    return like.like(like.run(primitive, *values))
 
 
 def _number(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -107,7 +113,7 @@ def where(condition: Expression, x: Any, y: Any) -> Expression:
     """``x`` where the condition holds, else ``y``, one of which may be a number."""
     dtype = next(v for v in (x, y) if isinstance(v, Expression)).dtype
     values = [v.value if isinstance(v, Expression) else _number(v, dtype) for v in (x, y)]
-    return Expression(condition.run, condition.run(p.select, condition.value, *values))
+    return condition.like(condition.run(p.select, condition.value, *values))
 
 
 def anywhere(condition: Expression) -> bool:
@@ -117,12 +123,12 @@ def anywhere(condition: Expression) -> bool:
 
 def spread(x: Expression) -> Expression:
     """``x`` with a last axis of length 1."""
-    return Expression(x.run, x.run(Reshape((*x.shape, 1)), x.value))
+    return x.like(x.run(Reshape((*x.shape, 1)), x.value))
 
 
 def total(x: Expression) -> Expression:
     """The sum along the last axis."""
-    return Expression(x.run, x.run(ReduceSum((len(x.shape) - 1,)), x.value))
+    return x.like(x.run(ReduceSum((len(x.shape) - 1,)), x.value))
 
 
 Formula = Callable[..., Expression]
@@ -136,6 +142,11 @@ def _double(*avals: ShapedArray) -> np.dtype[Any]:
     return COMPLEX128 if any(is_complex(a.dtype) for a in avals) else FLOAT64
 
 
+def _digits(dtype: np.dtype[Any]) -> int:
+    """Bits of real numbers that results of this dtype are as exact as."""
+    return 64 if dtype in (COMPLEX128, FLOAT64) else 32
+
+
 def evaluated(primitive: Primitive, *args: Any) -> Any:
     """A primitive of arrays: what `Expression` runs to evaluate a formula."""
     return primitive.impl(*args)
@@ -145,12 +156,12 @@ def evaluate(formula: Formula, *args: Any) -> Any:
     """The values of a formula, in the dtype of the last argument; it computes in double."""
     dtype, wide = aval_of(args[-1]).dtype, _double(*map(aval_of, args))
     arrays = np.broadcast_arrays(*(np.asarray(x, wide) for x in args))
-    flat = [x.reshape(-1) for x in arrays]
+    flat, digits = [x.reshape(-1) for x in arrays], _digits(dtype)
     out = np.empty(flat[0].shape, wide)
     with np.errstate(all="ignore"):
         for start in range(0, out.size, _BLOCK):
             part = slice(start, start + _BLOCK)
-            out[part] = formula(*(Expression(evaluated, x[part]) for x in flat)).value
+            out[part] = formula(*(Expression(evaluated, x[part], digits) for x in flat)).value
         return out.reshape(arrays[0].shape).astype(dtype, copy=False)[()]
 
 
@@ -163,7 +174,7 @@ def recorded(recipe: Recipe, formula: Formula, *args: Any) -> Any:
     for aval, x in zip(avals, args, strict=True):
         wide: Any = x if aval.dtype == double else recipe(p.Convert(double), x)
         wide = wide if aval.shape == shape else recipe(BroadcastTo(shape), wide)
-        given.append(Expression(recipe, wide))
+        given.append(Expression(recipe, wide, _digits(dtype)))
     value = formula(*given).value
     return value if dtype == double else recipe(p.Convert(dtype), value)
 
@@ -187,11 +198,11 @@ def unless_any(
     branches = []
     for formula in (usual, otherwise):
         inner = Recipe(*(aval_of(x) for x in values))
-        out = formula(*(Expression(inner, x) for x in inner.inputs))
+        out = formula(*(Expression(inner, x, rare.digits) for x in inner.inputs))
         branches.append(inner.form(out.value).program)
     found = recipe(ReduceAny(tuple(range(len(rare.shape)))), rare.value)
     index = recipe(p.Convert(np.dtype(np.int64)), found)
-    return Expression(recipe, recipe(either(*branches), index, *values)[0])
+    return rare.like(recipe(either(*branches), index, *values)[0])
 
 
 def repeated(
@@ -201,37 +212,40 @@ def repeated(
 
     Elements go on as long as their condition holds.
     """
-    run = state[0].run
+    run, digits = state[0].run, state[0].digits
     values = [x.value for x in state]
     if run is evaluated:
-        return [Expression(run, x) for x in _evaluate_repeated(condition, step, values)]
+        return [state[0].like(x) for x in _evaluate_repeated(condition, step, values, digits)]
     assert isinstance(run, Recipe)
     avals = [aval_of(x) for x in values]
     test = Recipe(*avals)
-    holds = condition(*(Expression(test, x) for x in test.inputs))
+    holds = condition(*(Expression(test, x, digits) for x in test.inputs))
     every = tuple(range(len(holds.shape)))
     inner = Recipe(*avals)
-    now = [Expression(inner, x) for x in inner.inputs]
+    now = [Expression(inner, x, digits) for x in inner.inputs]
     is_open = condition(*now)
     new = [where(is_open, x, old).value for x, old in zip(step(*now), now, strict=True)]
     program = test.form(test(ReduceAny(every), holds.value)).program
     found = run(repetition(program, inner.form(*new).program), *values)
-    return [Expression(run, x) for x in found]
+    return [state[0].like(x) for x in found]
 
 
 def _evaluate_repeated(
-    condition: Formula, step: Callable[..., Sequence[Expression]], values: Sequence[Any]
+    condition: Formula,
+    step: Callable[..., Sequence[Expression]],
+    values: Sequence[Any],
+    digits: int,
 ) -> list[Any]:
     """The same with arrays, of elements that are left only."""
     outs = [np.empty_like(x) for x in values]
     places, now = np.arange(outs[0].size), values
     while places.size:
-        is_open = condition(*(Expression(evaluated, x) for x in now)).value
+        is_open = condition(*(Expression(evaluated, x, digits) for x in now)).value
         if not is_open.all():
             for out, x in zip(outs, now, strict=True):
                 out[places[~is_open]] = x[~is_open]
             places, now = places[is_open], [x[is_open] for x in now]
-        now = [x.value for x in step(*(Expression(evaluated, x) for x in now))]
+        now = [x.value for x in step(*(Expression(evaluated, x, digits) for x in now))]
     return outs
 
 

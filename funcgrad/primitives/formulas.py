@@ -12,7 +12,6 @@ Library of Mathematical Functions (dlmf.nist.gov), whose sections are named.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 
 from funcgrad.primitives import elementwise as p
@@ -33,15 +32,24 @@ from funcgrad.primitives.expressions import (
     unless_any,
     where,
 )
-from funcgrad.primitives.polynomials import fused_horner
+from funcgrad.primitives.polynomials import fused_horner, shortened
 
 _INFINITY = math.inf
 _sign_of = function(p.copysign)
 _sin = function(p.sin)
 
 
-def _polynomial(coefficients: Sequence[float], x: Expression) -> Expression:
-    return apply(fused_horner(coefficients), x)
+def _polynomial(
+    coefficients: tuple[float, ...], x: Expression, low: float = -1.0, high: float = 1.0
+) -> Expression:
+    """A polynomial of ``x`` between ``low`` and ``high``, as exact as the result needs it."""
+    if x.digits == 64:
+        return apply(fused_horner(coefficients), x)
+    short = shortened(coefficients, low, high)
+    # Even and odd powers are two chains of operations, of half the length.
+    square, first = x * x, len(short) % 2
+    even, odd = (apply(fused_horner(short[k::2]), square) for k in (1 - first, first))
+    return odd * x + even
 
 
 # By powers of ``x / 4 - 1`` on ``0 <= x <= 8``: ``exp(-x) I(x)`` with the factors ``1 + x / 4``,
@@ -306,6 +314,12 @@ _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _LGAMMA_FAR = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1))[::-1]
 
 
+def _stirling(z: Expression) -> Expression:
+    """Logarithm of what Stirling's formula leaves of the gamma function, for ``z >= 8``."""
+    inverse = 1.0 / z
+    return inverse * _polynomial(_LGAMMA_FAR, inverse * inverse, 0.0, 1 / _SHIFT**2)
+
+
 _ROOT_2PI = math.sqrt(2 * math.pi)
 _HALVED, _ALL_OVERFLOW = 140.0, 200.0
 
@@ -335,8 +349,7 @@ def _betaln(a: Expression, b: Expression) -> Expression:
     value = first * log(first) - rest * log(s) - q * log1p(rest / q)
     value = value + (log(factor) + (_HALF_LOG_2PI - shift))
     for z, sign in ((first, 1.0), (q, 1.0), (s, -1.0)):
-        inverse = 1.0 / z
-        value = value + sign * (inverse * _polynomial(_LGAMMA_FAR, inverse * inverse))
+        value = value + sign * _stirling(z)
     return where(more < _INFINITY, value, _betaln_at_infinity(less, more))
 
 
@@ -374,8 +387,7 @@ def gamma(x: Expression) -> Expression:
     pair = low * (low + 7.0)
     product = where(is_left, low + 7.0, pair) * (pair + 6.0) * (pair + 10.0) * (pair + 12.0)
     z = minimum(where(is_low, size + float(_SHIFT), size), _ALL_OVERFLOW)
-    inverse = 1.0 / z
-    series = exp(inverse * _polynomial(_LGAMMA_FAR, inverse * inverse)) * _ROOT_2PI
+    series = exp(_stirling(z)) * _ROOT_2PI
     # Rest of the sum above, times the digamma function between 8 and 16.
     lost = where(is_low, low - (z - float(_SHIFT)), 0.0)
     series = series + series * (lost * (1.33 + 0.09 * z))

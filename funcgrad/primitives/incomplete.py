@@ -59,9 +59,9 @@ def beta_density(a: Value, b: Value, x: Value) -> Value:
 
 # ------------------------------------------------------------------------- the shape of gammainc
 
-_NODES, _WEIGHTS = unit_legendre(48)
-_DROP = 40.0
-"""Terms below ``exp(-40)`` times the largest are left out."""
+_RULES = {64: (48, 40.0), 32: (28, 20.0)}
+"""By digits of the result: nodes of Gauss's rule, and ``d`` where terms below ``exp(-d)`` times the
+largest are left out."""
 
 
 def _log_ratio(x: e.Expression, a: e.Expression) -> e.Expression:
@@ -78,6 +78,8 @@ def scaled_slope(a: e.Expression, x: e.Expression) -> tuple[e.Expression, e.Expr
     ``P(a, x) = P(a + 1, x) + x**a exp(-x) / gamma(a + 1)`` is taken out so that the rest decays.
     Gauss's rule in ``y``, up to where the density has vanished.
     """
+    n_nodes, drop = _RULES[a.digits]
+    nodes, weights = unit_legendre(n_nodes)
     rise = _log_ratio(x, a + 1.0) + 0.5 / (a + 1.0) - e.apply(binet_slope, a + 1.0)
     is_above = rise > 0.0  # log(x) - digamma(a + 1)
     shape = e.where(is_above, a, a + 1.0)
@@ -85,14 +87,14 @@ def scaled_slope(a: e.Expression, x: e.Expression) -> tuple[e.Expression, e.Expr
     height = e.where(is_above, rise + 1.0 / a, -rise)
     # The exponent is convex, and starts with this slope; the curvature is x exp(sign y).
     steep = sign * (x - shape)
-    share = _DROP / x
+    share = drop / x
     beyond = e.minimum(e.sqrt(2.0 * share), log1p_of(share + log1p_of(share) + 1.0))
-    below = (_DROP + e.sqrt(_DROP * _DROP + 8.0 * _DROP * x)) / (2.0 * x)
-    length = e.minimum(_DROP / steep, e.where(is_above, beyond, below))
-    y = e.spread(length) * _NODES
+    below = (drop + e.sqrt(drop * drop + 8.0 * drop * x)) / (2.0 * x)
+    length = e.minimum(drop / steep, e.where(is_above, beyond, below))
+    y = e.spread(length) * nodes
     signed = e.spread(sign) * y
     weight = e.exp(e.spread(shape) * signed - e.spread(x) * e.expm1(signed))
-    integral = e.total(weight * (e.spread(height) + y) * _WEIGHTS) * length
+    integral = e.total(weight * (e.spread(height) + y) * weights) * length
     scaled = e.where(is_above, integral, (integral * x + height) / a)
     kernel = e.exp(-e.apply(deviance, a, x) - e.apply(binet, a)) * e.sqrt(a) / _SQRT_2PI
     return -scaled, kernel

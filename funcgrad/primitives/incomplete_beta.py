@@ -14,6 +14,9 @@ from funcgrad.primitives.deviance import binet, binet_slope, deviance
 _MOST_TERMS = 100_000.0
 """Enough for parameters of 10**9, for which terms are of a size over some thousands of them."""
 
+_LEAST = {64: 1e-18, 32: 1e-12}
+"""By digits of the result, the size of the first term that is left out."""
+
 
 def _series(
     a: e.Expression, b: e.Expression, x: e.Expression
@@ -27,7 +30,7 @@ def _series(
     def is_open(*state: e.Expression) -> e.Expression:
         a, b, x, n, term, _, slope_b, total, *_ = state
         up, down = a + b + (n - 1.0), a + n
-        is_left = term * (1.0 + slope_b) > 1e-18 * total
+        is_left = term * (1.0 + slope_b) > _LEAST[a.digits] * total
         return (is_left | (x * up > 0.999 * down)) & (n < _MOST_TERMS)
 
     def step(*state: e.Expression) -> tuple[e.Expression, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import Chebyshev, Polynomial
 
 from funcgrad.primitives.families import Elementwise
 
@@ -33,3 +35,29 @@ def fused_horner(coefficients: Sequence[float]) -> Elementwise:
     for coefficient in coefficients[1:]:
         text = f"fma({text}, {{0}}, {coefficient!r})"
     return Elementwise("horner", lambda x: polynomial(coefficients, x), text)
+
+
+@functools.cache
+def shortened(coefficients: tuple[float, ...], low: float, high: float) -> tuple[float, ...]:
+    """The coefficients of a polynomial of lower degree that is as good for 32-bit numbers.
+
+    Chebyshev's series of the polynomial on the interval is cut off where what follows is less than
+    a sixteenth of a unit in the last place of a 32-bit number everywhere (economisation: Lanczos,
+    Journal of Mathematics and Physics 17, 1938).
+
+    Args:
+        coefficients: The highest power first; the polynomial has no zero on the interval.
+        low: Start of the interval.
+        high: End of the interval.
+    """
+    exact = Polynomial(coefficients[::-1])
+    series = exact.convert(domain=(low, high), kind=Chebyshev)
+    _, values = exact.linspace(_SAMPLES, (low, high))
+    rest = np.cumsum(np.abs(series.coef[::-1]))[::-1]
+    n_kept = int(np.sum(rest > _NEGLIGIBLE * np.abs(values).min()))
+    short = series.truncate(n_kept).convert(domain=(-1, 1), kind=Polynomial)
+    return tuple(map(float, short.coef[::-1]))
+
+
+_SAMPLES = 256
+_NEGLIGIBLE = 2.0**-28

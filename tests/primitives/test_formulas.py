@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.special
+from hypothesis import given
+from hypothesis import strategies as st
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+from funcgrad.primitives.polynomials import shortened
 from funcgrad.scipy import linalg, special
 
 RNG = np.random.default_rng(0)
@@ -96,6 +99,24 @@ def test_formulas_are_accurate(name: str, dtype: Any) -> None:
     size = np.where(x < 0, np.maximum(np.abs(exact), LEAST.get(name, 0)), np.abs(exact))
     errors = np.abs(found - exact)[is_normal] / size[is_normal]
     assert errors.max() < (5e-14 if dtype == np.float64 else 7e-8)
+
+
+@given(
+    st.lists(st.floats(-1, 1), min_size=1, max_size=20),
+    st.sampled_from([(-1.0, 1.0), (-0.5, 1.0), (0.0, 1.0)]),
+)
+def test_polynomials_of_short_numbers_are_as_exact_as_these(
+    coefficients: list[float], ends: tuple[float, float]
+) -> None:
+    centre, half = sum(ends) / 2, (ends[1] - ends[0]) / 2
+    series = np.polynomial.Chebyshev([40.0, *coefficients], ends)
+    exact = series.convert(kind=np.polynomial.Polynomial, domain=(-1, 1))
+    short = shortened(tuple(exact.coef[::-1]), *ends)
+    assert len(short) <= len(exact.coef)
+    with mp.workdps(40):
+        for x in centre + half * np.cos(np.linspace(0, np.pi, 40)):
+            error = mp.polyval(short, x) / mp.polyval(list(exact.coef[::-1]), x) - 1
+            assert abs(error) < 2**-27
 
 
 @pytest.mark.parametrize("name", [*CASES, "entr", "logit"])
