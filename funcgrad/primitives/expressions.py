@@ -5,6 +5,7 @@ What is written here is a part of one operation, so that it has no derivative of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -217,17 +218,18 @@ def repeated(
     if run is evaluated:
         return [state[0].like(x) for x in _evaluate_repeated(condition, step, values, digits)]
     assert isinstance(run, Recipe)
-    avals = [aval_of(x) for x in values]
-    test = Recipe(*avals)
-    holds = condition(*(Expression(test, x, digits) for x in test.inputs))
-    every = tuple(range(len(holds.shape)))
-    inner = Recipe(*avals)
-    now = [Expression(inner, x, digits) for x in inner.inputs]
-    is_open = condition(*now)
-    new = [where(is_open, x, old).value for x, old in zip(step(*now), now, strict=True)]
-    program = test.form(test(ReduceAny(every), holds.value)).program
-    found = run(repetition(program, inner.form(*new).program), *values)
-    return [state[0].like(x) for x in found]
+    # Elements along one axis, each with a flag: a block of them ends when its last one has.
+    shape, flat = state[0].shape, (math.prod(state[0].shape),)
+    values = [run(Reshape(flat), x) for x in values]
+    inner = Recipe(*map(aval_of, values), ShapedArray(flat, np.dtype(bool)))
+    *old, is_open = [Expression(inner, x, digits) for x in inner.inputs]
+    now = [where(is_open, x, y) for x, y in zip(step(*old), old, strict=True)]
+    body = inner.form(*(x.value for x in (*now, condition(*now)))).program
+    test = Recipe(*body.out_avals)
+    program = test.form(test(ReduceAny((0,)), test.inputs[-1])).program
+    first = condition(*map(state[0].like, values))
+    *found, _ = run(repetition(program, body), *values, first.value)
+    return [state[0].like(run(Reshape(shape), x)) for x in found]
 
 
 def _evaluate_repeated(

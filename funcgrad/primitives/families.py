@@ -219,13 +219,14 @@ class _Repeated(Primitive):
         return list(avals)
 
     def lower(self, *avals: ShapedArray) -> forms.Form:
-        return forms.While(0, 0)
+        return forms.While(0, 0, has_flags=True)
 
 
 def repetition(condition: Program, body: Program) -> Primitive:
     """Loop in a `Recipe`: apply one program to its results while another one says so.
 
-    It is a part of one operation, so that it has no derivative of its own.
+    The last of these are the flags of `lowering.While`. It is a part of one operation, so that it
+    has no derivative of its own.
     """
     return _Repeated(condition, body)
 

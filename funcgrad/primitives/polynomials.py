@@ -37,7 +37,7 @@ def fused_horner(coefficients: Sequence[float]) -> Elementwise:
     return Elementwise("horner", lambda x: polynomial(coefficients, x), text)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def shortened(coefficients: tuple[float, ...], low: float, high: float) -> tuple[float, ...]:
     """The coefficients of a polynomial of lower degree that is as good for 32-bit numbers.
 

@@ -119,6 +119,22 @@ def test_polynomials_of_short_numbers_are_as_exact_as_these(
             assert abs(error) < 2**-27
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (50,), (4, 9), (0, 3)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_elements_of_repeated_formulas_end_by_themselves(shape: Any, dtype: Any) -> None:
+    def slope(a: Any, b: Any, x: Any) -> Any:
+        return fg.grad(lambda a: fnp.sum(special.betainc(a, b, x)))(a)
+
+    a, b = (np.exp(RNG.uniform(-2, 6, shape)).astype(dtype) for _ in range(2))
+    x = RNG.uniform(0, 1, shape).astype(dtype)
+    exact = slope(*(v.astype(np.float64) for v in (a, b, x)))
+    rtol = 1e-12 if dtype == np.float64 else 1e-6
+    np.testing.assert_allclose(fg.jit(slope)(a, b, x), exact, rtol=rtol, atol=1e-30)
+    text = fg.jit(slope).lower(a, b, x).compile().as_text()
+    # The loop is inside a kernel, around a block of elements, and none of the plan.
+    assert "  while" not in text.partition("\nplan\n")[2].partition("\n# kernel")[0]
+
+
 @pytest.mark.parametrize("name", [*CASES, "entr", "logit"])
 def test_special_values_are_those_of_scipy(name: str) -> None:
     x = np.concatenate([SPECIAL, EXTREME])
