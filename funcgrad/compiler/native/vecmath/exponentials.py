@@ -48,6 +48,12 @@ def _of_range(reduce: Callable[[Any], Any], x: Any, low: float, high: float) -> 
     return vanishes.select(0.0, power)
 
 
+def exp_in_range(x: Any) -> Any:
+    """``exp(x)`` where that is neither too large nor too small for a normal number."""
+    k, r = _reduced(x)
+    return ((r * r).fma(polynomial(r, _EXP[x.width]), r) + 1) * power_of_two(k, x.width)
+
+
 def exp(x: Any) -> Any:
     return _of_range(_reduced, x, *_EXP_RANGE[x.width])
 

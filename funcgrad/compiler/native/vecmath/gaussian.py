@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from funcgrad.compiler.native.vecmath.arithmetic import by_double, clamped, polynomial
-from funcgrad.compiler.native.vecmath.exponentials import exp, exp_of_sum
+from funcgrad.compiler.native.vecmath.exponentials import exp_in_range, exp_of_sum
 
 # erf(x) / x - 1 by powers of x**2 on |x| <= 1.
 _ERF = {
@@ -78,11 +78,10 @@ def erf(x: Any) -> Any:
     small = a < 1
     inside = small.select(a, 0.0)
     if x.width == 32:
-        rest = exp(polynomial(clamped(a, 1.0, _LAST_BEFORE_ONE), _LOG_ERFC))
+        rest = exp_in_range(polynomial(clamped(a, 1.0, _LAST_BEFORE_ONE), _LOG_ERFC))
     else:
         rest = _complement(64, a)
-    value = small.select(inside + _small(x.width, inside), 1 - rest)
-    return x.isnan().select(x, value.copysign(x))
+    return small.select(inside + _small(x.width, inside), 1 - rest).copysign(x)
 
 
 @by_double
@@ -92,5 +91,4 @@ def erfc(digits: int, x: Any) -> Any:
     inside = small.select(x, 0.0)
     tail = _complement(digits, a)
     tail = (x < 0).select(2 - tail, tail)
-    value = small.select((1 - inside) - _small(digits, inside), tail)
-    return x.isnan().select(x, value)
+    return small.select((1 - inside) - _small(digits, inside), tail)
