@@ -210,8 +210,21 @@ def _is_serial(group: Group, nest: LoopNest) -> bool:
     folds = [node for node in group.nodes if isinstance(node, Fold)]
     kinds = {kind_of(fold, space, nest) for fold in folds}
     is_columns_alone = kinds == {"column"} and all(node.space == space for node in group.nodes)
-    is_shared = is_columns_alone and math.prod(space[len(space) - nest.row :]) >= LONG
-    return kinds != {"inner"} and not is_shared
+    return kinds != {"inner"} and not (is_columns_alone and _has_long_rows(group, nest))
+
+
+def _has_long_rows(group: Group, nest: LoopNest) -> bool:
+    """Whether threads read enough of each row if they share the columns.
+
+    Pieces of rows that are less than half a page, for two threads with four parts each, are read
+    slower than whole rows by one thread: the processor fetches little ahead. Parts of few rows have
+    as many partial sums as rows.
+    """
+    row = math.prod(group.space[len(group.space) - nest.row :])
+    if group.space[0] < machine.EVEN_PARTS * machine.SHORT_AXIS:
+        return row >= LONG
+    sizes = [x.dtype.itemsize for node in group.nodes for x in node.operands]
+    return row * max(sizes) >= machine.CACHES[0][0] // 2
 
 
 def _is_divisible(node: Node, length: int) -> bool:
