@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import Chebyshev, Polynomial
 
+from funcgrad.base.imports import load
 from funcgrad.primitives.families import Elementwise
 
 
@@ -50,12 +50,13 @@ def shortened(coefficients: tuple[float, ...], low: float, high: float) -> tuple
         low: Start of the interval.
         high: End of the interval.
     """
-    exact = Polynomial(coefficients[::-1])
-    series = exact.convert(domain=(low, high), kind=Chebyshev)
+    library = load("numpy.polynomial")  # not loaded with NumPy
+    exact = library.Polynomial(coefficients[::-1])
+    series = exact.convert(domain=(low, high), kind=library.Chebyshev)
     _, values = exact.linspace(_SAMPLES, (low, high))
     rest = np.cumsum(np.abs(series.coef[::-1]))[::-1]
     n_kept = int(np.sum(rest > _NEGLIGIBLE * np.abs(values).min()))
-    short = series.truncate(n_kept).convert(domain=(-1, 1), kind=Polynomial)
+    short = series.truncate(n_kept).convert(domain=(-1, 1), kind=library.Polynomial)
     return tuple(map(float, short.coef[::-1]))
 
 

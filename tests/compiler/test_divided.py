@@ -75,6 +75,22 @@ def test_divided_walks(
         np.testing.assert_allclose(a, b, 1e-13, 1e-13)
 
 
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize(
+    ("shape", "by_rows"),
+    [((2000, 600), True), ((40, 30_000), False), ((400, 5000), False), ((2003, 600), False)],
+)
+def test_columns_are_shared_by_rows_where_pieces_of_these_are_short(
+    shape: tuple[int, int], by_rows: bool, dtype: str
+) -> None:
+    x = RNG.normal(size=shape).astype(dtype)
+    for function in (lambda x: x.sum(0), lambda x: ((x - 1) ** 2).sum(0)):
+        exact = function(x.astype(np.float64))
+        np.testing.assert_allclose(fg.jit(function)(x), exact, rtol=1e-5, atol=1e-3)
+        first = plan(function, x).split(" iterations")[0].split()[-1]
+        assert int(first) == (even_parts(shape[0], 1) if by_rows else shape[1])
+
+
 @pytest.mark.parametrize("n", [1000, 300_000])
 def test_walks_that_read_their_own_sums_are_not_divided(n: int) -> None:
     x = RNG.normal(size=n)
