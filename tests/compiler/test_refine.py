@@ -11,7 +11,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad.compiler.nest.arrange import SKIP_VARIABLE, VERIFY_VARIABLE
-from funcgrad.compiler.nest.layout import Value, View, factored, whole
+from funcgrad.compiler.nest.layout import Value, View, factored, of_source, whole
 from funcgrad.compiler.nest.refine import common_refinement
 
 
@@ -125,6 +125,53 @@ STEPS = {
 
 
 @pytest.mark.sampled(8)
+@pytest.mark.parametrize(
+    ("shape", "seen", "is_possible"),
+    [
+        ((20, 30), lambda x: x.reshape(-1)[: 20 * 20 : 21], False),
+        ((20, 30), lambda x: x.reshape(-1)[::31], True),
+        ((20, 30), lambda x: x.reshape(-1)[-1:-590:-31], True),
+        ((20, 30), lambda x: x.reshape(-1)[29::29], False),
+        ((20, 30), lambda x: x.reshape(4, 5, 30)[1::2, 3, ::-7], True),
+        ((4, 30, 5), lambda x: x.reshape(-1)[3::156], True),
+        ((4, 30, 5), lambda x: x.reshape(-1)[7], True),
+        ((4, 30, 5), lambda x: x[:0], True),
+    ],
+)
+def test_views_of_copies_as_views_of_their_source(shape: Any, seen: Any, is_possible: bool) -> None:
+    copied = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
+    part = seen(copied)
+    place = int(part.reshape(-1)[0]) if part.size else 0
+    view = View(Value(shape, part.dtype), part.shape, tuple(s // 8 for s in part.strides), place)
+    value = Value(shape[::-1], part.dtype)
+    source = whole(value).permuted(range(len(shape))[::-1])
+    found = of_source(view, source)
+    assert (found is not None) == is_possible
+    if found is None:
+        return
+    assert isinstance(found, View)
+    elements = np.ascontiguousarray(copied.T).reshape(-1)
+    for index in np.ndindex(part.shape):
+        at = found.offset + sum(map(operator.mul, index, found.strides))
+        assert elements[at] == part[index]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.diag(x.T.reshape(-1)[:1600].reshape(40, 40)),
+        lambda x: x.T.reshape(10, 5, 40)[2, :, 7] + 1,
+        lambda x: x.T.reshape(-1)[1003] * 2,
+    ],
+    ids=["diagonal", "column", "element"],
+)
+def test_few_elements_of_a_copy_are_read_where_they_come_from(function: Any) -> None:
+    x = np.random.default_rng(1).standard_normal((40, 50))
+    compiled = fg.jit(function)
+    assert len(steps_of(compiled, x)) == 1
+    np.testing.assert_array_equal(compiled(x), function(x))
+
+
 @pytest.mark.parametrize("name", CHAINS)
 def test_values_and_gradients(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     function, x = CHAINS[name]

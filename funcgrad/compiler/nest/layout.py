@@ -311,6 +311,32 @@ def reindex_of(view: View) -> Reindex | None:
     return None if found is None or any(len(own) > 1 for own in found[0]) else found[1]
 
 
+def of_source(view: View, source: Operand) -> Operand | None:
+    """A view of a copy as a view of what is copied, if strides describe it there, too.
+
+    Args:
+        view: Elements of a value.
+        source: The elements of that value, in its shape.
+    """
+    shape, contiguous = view.value.shape, view.value.strides
+    starts = [view.offset // s % n if n else 0 for n, s in zip(shape, contiguous, strict=True)]
+    lows, highs = [*starts], [*starts]
+    strides: list[int] = []
+    for n, stride in zip(view.shape, view.strides, strict=True):
+        rest, sign, own = abs(stride), 1 if stride > 0 else -1, 0
+        for axis, s in enumerate(contiguous):
+            steps, rest = divmod(rest, s) if shape[axis] > 1 else (0, rest)
+            reached = highs if sign > 0 else lows
+            reached[axis] += sign * steps * max(n - 1, 0)
+            own += sign * steps * source.strides[axis]
+        strides.append(own)
+    # No index goes on from the end of one axis along the next one.
+    if any(low < 0 or high >= n for low, high, n in zip(lows, highs, shape, strict=True)):
+        return None
+    offset = sum(start * s for start, s in zip(starts, source.strides, strict=True))
+    return source.restrided(view.shape, tuple(strides), source.offset + offset)
+
+
 def without(items: tuple[T, ...], i: int) -> tuple[T, ...]:
     """All items but one."""
     return items[:i] + items[i + 1 :]

@@ -17,6 +17,7 @@ import numpy as np
 
 from funcgrad import lowering as forms
 from funcgrad.compiler.foreign import resolve
+from funcgrad.compiler.machine import VECTOR_BYTES
 from funcgrad.compiler.nest import extremes, lookups
 from funcgrad.compiler.nest.access import Pieces
 from funcgrad.compiler.nest.bounds import decided, without_division
@@ -32,6 +33,7 @@ from funcgrad.compiler.nest.layout import (
     cut,
     domain,
     first,
+    of_source,
     same_strides,
     whole,
 )
@@ -47,6 +49,7 @@ from funcgrad.compiler.nest.nodes import (
     Routine,
     Scan,
     Search,
+    is_copy,
     values_read,
     without_unread,
 )
@@ -157,7 +160,7 @@ class Lowering(Builder):
 
     def _equation(self, equation: Equation) -> None:
         outer, self.equation = self.equation, equation
-        results = self._treated([self._read(atom) for atom in equation.inputs])
+        results = map(_of_uncopied, self._treated([self._read(atom) for atom in equation.inputs]))
         self.operands.update(zip(equation.outputs, results, strict=True))
         self.equation = outer
 
@@ -526,6 +529,17 @@ def _sum_of_equal(x: Uniform, form: forms.Reduction, out: Value) -> Uniform:
     with np.errstate(all="ignore"):
         found = np.multiply(dtype.type(x.scalar), dtype.type(count)) if count else dtype.type(0)
         return Uniform(out.dtype.type(found), out.shape)
+
+
+def _of_uncopied(x: Operand) -> Operand:
+    """A view of a copy as one of its source, where neighbours lie on lines of their own in both."""
+    maker = x.value.maker if isinstance(x, View) else None
+    if not isinstance(x, View) or maker is None or not is_copy(maker):
+        return x
+    apart = (abs(s) * x.dtype.itemsize for n, s in zip(x.shape, x.strides, strict=True) if n != 1)
+    if min(apart, default=VECTOR_BYTES) < VECTOR_BYTES:
+        return x
+    return of_source(x, maker.operands[0]) or x
 
 
 def _without_single(x: Operand, form: forms.Reduction) -> tuple[Operand, forms.Reduction]:
