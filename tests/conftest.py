@@ -33,7 +33,7 @@ _ALWAYS: dict[str, Any] = {
     "print_blob": True,
     "suppress_health_check": [hypothesis.HealthCheck.too_slow],
 }
-hypothesis.settings.register_profile("funcgrad", max_examples=12, derandomize=True, **_ALWAYS)
+hypothesis.settings.register_profile("funcgrad", max_examples=8, derandomize=True, **_ALWAYS)
 hypothesis.settings.register_profile("nightly", max_examples=250, **_ALWAYS)
 hypothesis.settings.load_profile("funcgrad")
 

@@ -181,7 +181,7 @@ def is_tried(name: str, word: tuple[str, ...]) -> bool:
     return len(word) < 3 or sum(places) % 3 == 0
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     "is_whole", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["sample", "all"]
 )

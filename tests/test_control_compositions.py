@@ -174,6 +174,7 @@ sample_or_all = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.sampled(2)
 @sample_or_all
 @first_letter
 def test_interpreted(first, is_whole):
@@ -182,6 +183,7 @@ def test_interpreted(first, is_whole):
             check(word)
 
 
+@pytest.mark.sampled(2)
 @sample_or_all
 @first_letter
 def test_eager(first, is_whole):

@@ -116,17 +116,26 @@ def is_published(test: doctest.DocTest, module: str) -> bool:
 SLOW = {
     f"funcgrad.{name}"
     for name in (
-        "scipy.integrate", "scipy.optimize", "scipy.spatial.transform.splines", "random.compound",
-        "observers.leaks",
+        "experimental.ode", "observers.leaks", "optim.line_search", "profiling.profiler",
+        "random.compound", "random.counts", "scipy.integrate", "scipy.optimize",
+        "scipy.spatial.transform.splines",
     )
 }  # fmt: skip
 """Modules whose examples take seconds; what they show has tests of its own."""
 
 
+def is_in_every_run(name: str) -> bool:
+    """Examples of rules are run by tests/linting/test_pages_of_rules.py, too."""
+    return name not in SLOW and not name.startswith("funcgrad.linting.rules.")
+
+
 @pytest.mark.usefixtures("_all_imported")
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in modules()],
+    [
+        pytest.param(name, marks=() if is_in_every_run(name) else pytest.mark.nightly)
+        for name in modules()
+    ],
 )
 def test_doctests(name):
     failures = io.StringIO()

@@ -205,6 +205,7 @@ def directions(x: Any) -> Any:
     return np.eye(np.size(x)).reshape((-1, *np.shape(x)))
 
 
+@pytest.mark.sampled(4, wrap=quietly)
 @every_kink
 @pytest.mark.parametrize("wrap", [quietly, fg.jit], ids=["eager", "compiled"])
 def test_first(kink: Kink, wrap: Any) -> None:
@@ -216,6 +217,7 @@ def test_first(kink: Kink, wrap: Any) -> None:
         np.testing.assert_allclose(wrap(way)(kink.point), kink.first, 1e-12, 1e-15)
 
 
+@pytest.mark.sampled(4, wrap=quietly)
 @pytest.mark.parametrize(
     "kink",
     [k for k in KINKS if k.second is not None],

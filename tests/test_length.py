@@ -226,7 +226,7 @@ def shallow_stack() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_nothing_recurses_along_a_program(program: str, transformation: str) -> None:
@@ -241,7 +241,7 @@ def test_nothing_recurses_along_a_program(program: str, transformation: str) -> 
 FUNCTIONS = sorted(name for name in fnp.__all__ if callable(getattr(fnp, name)))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_function_meets_itself_when_numpy_is_asked(name: str) -> None:
     """NumPy hands traced values back to funcgrad, wherever they stand among the arguments."""
@@ -291,7 +291,7 @@ def check_linear(run: Callable[[int], Any], n: int) -> None:
     assert high - middle <= 2.1 * (middle - low)
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 @pytest.mark.parametrize("program", ["chain", "runge-kutta"])
 def test_calls_are_linear_in_the_length(program: str, transformation: str) -> None:
@@ -380,7 +380,7 @@ def _repeated(f: Any, n: int) -> Any:
     return g
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", WIDE)
 def test_calls_are_linear_in_the_width(name: str) -> None:
     WIDE[name](30)

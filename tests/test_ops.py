@@ -26,6 +26,7 @@ def expected(name, data, count=5):
     return np.stack([reduction(r, 0) if len(r) else np.full(data.shape[1:], empty) for r in rows])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("transform", [lambda f: f, fg.jit])
 def test_agrees_with_a_loop(name, transform):

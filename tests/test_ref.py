@@ -354,13 +354,14 @@ def check_derivatives(name: str) -> None:
 # In every run without kernels: programs are made all the same, and evaluated step by step.
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_numpys(name: str) -> None:
     with fg.debug_nans():
         check_values(name)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_derivatives_of_programs(name: str) -> None:
     with fg.debug_nans():

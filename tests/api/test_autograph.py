@@ -280,7 +280,7 @@ def flat(results: Any) -> Any:
     return np.concatenate([np.ravel(np.asarray(x, float)) for x in fg.tree.leaves(results)])
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_programs_compute_what_python_computes(program: Callable[..., Any]) -> None:
     expected = [flat(program(float(x))) for x in POINTS]
@@ -293,7 +293,7 @@ def test_programs_compute_what_python_computes(program: Callable[..., Any]) -> N
         np.testing.assert_allclose(got, want, rtol=1e-14)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_derivatives_are_those_of_the_steps_that_ran(program: Callable[..., Any]) -> None:
     total = lambda x: sum(fnp.sum(leaf) for leaf in fg.tree.leaves(program(x)))  # noqa: E731

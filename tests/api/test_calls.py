@@ -152,6 +152,7 @@ KINDS_OF_NUMBERS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("donates", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 @pytest.mark.parametrize("kind", KINDS_OF_NUMBERS)

@@ -135,6 +135,7 @@ def test_the_first_lane_counts_inside(name):
         assert f(np.array(fine))[0].get() is None
 
 
+@pytest.mark.sampled(2)
 @ALL
 @pytest.mark.parametrize("around", [lambda f: f, fg.jit], ids=["eager", "jit"])
 def test_derivatives_of_checked_functions(name, around):

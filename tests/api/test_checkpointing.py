@@ -67,7 +67,7 @@ def assert_same(found, expected, rtol=1e-12):
 EXPECTED = network_gradient(WEIGHTS, X)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 @pytest.mark.parametrize(
     "gradient",
@@ -102,7 +102,7 @@ def finite_differences(f, x, step=1e-6):
     return np.stack(rows)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_second_derivatives(policy):
     inner = fg.checkpoint(network, policy=policy)

@@ -718,7 +718,7 @@ HOLDERS = {
 }
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("how", HOLDERS)
 @pytest.mark.parametrize("make", [free_rule, closing_rule])
 @pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp", "custom_vmap", "custom_gradient"])

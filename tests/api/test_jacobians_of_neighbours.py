@@ -65,6 +65,7 @@ def complex_step(function: Callable[..., Any], x: np.ndarray) -> np.ndarray:
     return columns.reshape(*columns.shape[:-1], *x.shape)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_jacobians(name: str) -> None:
     function, x = FUNCTIONS[name]

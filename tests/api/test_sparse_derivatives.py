@@ -52,6 +52,7 @@ def test_jacobians(transformation: Any, function: Any) -> None:
     np.testing.assert_allclose(found.toarray(), fg.jacfwd(function)(X), rtol=1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", [rosenbrock, with_hub, np.sum])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_hessians(function: Any, dtype: Any) -> None:
@@ -243,6 +244,7 @@ def test_places_of_results_are_their_own() -> None:
     assert jacobian(x).indices.dtype == np.int32
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("transformation", [fg.jacfwd, fg.jacrev])
 def test_holomorphic_functions(transformation: Any) -> None:
     z = X + 0.3j
@@ -334,7 +336,7 @@ def of_dense(function: Any) -> Any:
     return lambda x: dense(x)[places.row, places.col]
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(48)
 @pytest.mark.parametrize("function", [wide, curved, linear])
 @pytest.mark.parametrize(
     "word",

@@ -107,7 +107,7 @@ LOOPS: dict[str, Any] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", LOOPS)
 @pytest.mark.parametrize("carried", [5.0, np.arange(4.0)])
 def test_what_a_loop_hands_on_is_not_mapped(name: str, carried: Any) -> None:

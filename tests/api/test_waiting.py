@@ -85,6 +85,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_those_of_kernels(name: str, gate: Gate) -> None:
     fun, args = PROGRAMS[name]

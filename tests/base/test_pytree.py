@@ -431,6 +431,7 @@ def innermost(tree: Any) -> Any:
     return tree
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", NESTS)
 def test_trees_may_be_deep(kind: str) -> None:
     tree = nested(kind)

@@ -167,6 +167,7 @@ def test_functions_with_rules_get_values_with_a_dtype(wrapper: str, transformati
         assert type(leaf) not in SCALAR_NUMBERS
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [2, 2.5, 1j, True])
 @pytest.mark.parametrize("wrap", [fg.checkpoint, fg.custom_jvp, fg.custom_vjp, custom_vmap])
 def test_dtypes_agree_with_compiled_calls(wrap: Any, number: Any) -> None:

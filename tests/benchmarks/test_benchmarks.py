@@ -119,7 +119,7 @@ def of_all_measures(tmp_path_factory):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_measure(records):
     assert len(records) >= len(MEASURES) + 1
     for found in chain(*records.values()):
@@ -127,7 +127,7 @@ def test_every_measure(records):
         assert all(figure >= 0 for figure in found["samples"]["funcgrad"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_second_process_and_a_new_batch_size_compile_nothing(records):
     counts = {name: found[-1]["samples"]["funcgrad"] for name, found in records.items()}
     assert counts["kernels compiled, cold"] > [0]

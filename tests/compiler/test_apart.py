@@ -49,7 +49,7 @@ def test_bytes_are_not_permuted(dtype: Any) -> None:
     assert "load_apart" in compiled.lower(x.astype(np.int32)).as_text()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("step", [2, 3, 8])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
 @pytest.mark.parametrize("f", [of_points, backwards, largest, total, flags])
@@ -67,6 +67,7 @@ def test_the_kernel_is_in_vectors() -> None:
     assert "load_apart(" in fg.jit(backwards).lower(np.ones((50, 1))[:, [0, 0]]).as_text()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_columns_that_lie_far_apart(dtype: Any) -> None:
     """Lanes are loaded and stored one by one where that is little beside the arithmetic."""
@@ -100,7 +101,7 @@ def near(found: Any, expected: Any, dtype: Any) -> None:
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", [np.float64, np.int16, bool])
 @pytest.mark.parametrize("index", [np.int64, np.int32, np.uint8, np.uint64])
 def test_lookups_are_those_of_numpy(dtype: Any, index: Any) -> None:
@@ -194,6 +195,7 @@ def turned(x: Any, k: Any) -> tuple[Any, ...]:
     return tuple(np.sum(x[place] * x) for place in places)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
 def test_lookups_that_go_on_or_back(dtype: Any) -> None:
     compiled = fg.jit(turned)

@@ -115,7 +115,7 @@ def _bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llvm_backend, "MAX_SECONDS", SECONDS)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
 def test_eight_times_the_same_function(name: str) -> None:
     for width in (32, 64):

@@ -134,7 +134,7 @@ DAMAGES: list[tuple[str, Callable[[Path], None]]] = [
 ]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("number", range(len(DAMAGES)))
 def test_damaged_entries_are_compiled_again(folder: Path, number: int) -> None:
     suffix, damage = DAMAGES[number]
@@ -169,7 +169,7 @@ def test_files_of_other_users_are_not_read(
     assert compile_anew() == (0, compiled, 0)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("fact", sorted(kernel_store._environment()))
 def test_kernels_of_other_surroundings_are_not_used(
     folder: Path, monkeypatch: pytest.MonkeyPatch, fact: str

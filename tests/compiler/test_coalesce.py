@@ -43,7 +43,7 @@ FOLDS = [
 SHAPES = [(4096, 5), (6000, 3), (2000, 12), (997 * 4, 7), (1500, 31), (500, 2)]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("dtype", "fd")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("function", ELEMENTS + FOLDS)

@@ -47,7 +47,7 @@ def rounded(dtype: str) -> np.ndarray:
         return np.array(VALUES).astype(dtype)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("to", INTEGERS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("times", [1, 40])
@@ -66,7 +66,7 @@ def test_floats_out_of_range(times: int, dtype: str, to: str) -> None:
             np.testing.assert_array_equal(x.astype(to), expected)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("way", FLOATS)
 @pytest.mark.parametrize("dtype", "lIL")
 def test_integers_by_way_of_floats(dtype: str, way: str) -> None:

@@ -117,7 +117,7 @@ def test_results_of_divided_walks_do_not_depend_on_threads() -> None:
     np.testing.assert_allclose(one[2], np.sum(np.tanh(x.astype("d")), 0), 1e-5, 1e-4)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16", "i4", "u8"])
 @pytest.mark.parametrize("mode", [None, "drop"])
 def test_scatters_in_parts(mode: str | None, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +251,7 @@ def test_reshaped_results_and_donation() -> None:
 # A matrix of few rows times a vector is sums along rows, which need no call of a product.
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", "fd")
 @pytest.mark.parametrize(
     "shape", [(2, 9), (3, 4000), (12, 40), (16, 2), (17, 5), (9, 2), (4000, 3)]

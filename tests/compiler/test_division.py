@@ -53,6 +53,7 @@ def floats(code: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     yield (100 * RNG.normal(size=3000)).astype(code), np.full(3000, 0.7, code)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_results_are_those_of_numpy(function: Callable[..., Any], code: str) -> None:
@@ -74,7 +75,7 @@ def test_one_number_at_a_time(code: str) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("code", "bBhHiIlL")
 def test_powers_of_two_that_are_known(code: str) -> None:
     info = np.iinfo(code)

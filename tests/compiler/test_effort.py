@@ -101,7 +101,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[Translation]:
     return found
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_few_passes_give_what_all_of_them_give(
     name: str, kernels: list[Translation], monkeypatch: pytest.MonkeyPatch
@@ -134,6 +134,7 @@ def test_flags_of_lanes_come_from_no_other_block(kernels: list[Translation]) -> 
     assert not any("x i1> %a" in kernel.assembly for kernel in kernels)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i2", "?", "c8"])
 def test_processors_that_load_and_store_no_lanes(
     dtype: str, kernels: list[Translation], monkeypatch: pytest.MonkeyPatch
@@ -193,6 +194,7 @@ def test_what_decides_and_calls_is_translated_at_once(monkeypatch: pytest.Monkey
     assert [effort.name for effort in found] == ["BRIEF", "BRIEF", "TILES"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("n", [elementary.MOST_COPIES, elementary.MOST_COPIES + 1, 20])
 def test_a_formula_that_is_used_often_is_called(
     n: int, kernels: list[Translation], monkeypatch: pytest.MonkeyPatch

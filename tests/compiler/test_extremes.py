@@ -40,6 +40,7 @@ def rows(length: int, dtype: str) -> np.ndarray:
 RARE = [pytest.param(dtype, marks=pytest.mark.nightly) for dtype in ("f8", "i8", "u1")]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "i4", *RARE])
 def test_rows(dtype: str) -> None:
     for length in LENGTHS:

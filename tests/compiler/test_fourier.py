@@ -32,7 +32,7 @@ def check(function: Any, x: np.ndarray, dtype: str) -> None:
     np.testing.assert_array_equal(given, before)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("dtype", "FD")
 @pytest.mark.parametrize(
     ("shape", "axis"),
@@ -57,7 +57,7 @@ def test_transforms(shape: tuple[int, ...], axis: int, dtype: str, is_inverse: b
     check(lambda x: function(x, axis=axis), numbers(*shape), dtype)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("shape", [(7, 2002), (3, 100), (2, 2197), (9000, 1), (40, 7), (1, 1)])
 @pytest.mark.parametrize("dtype", "FD")
 def test_few_and_short_transforms(shape: tuple[int, ...], dtype: str) -> None:
@@ -74,6 +74,7 @@ def test_no_transforms() -> None:
 LENGTHS = (*range(1, 40), 49, 121, 143, 169, 200, 209, 1001)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("dtype", "lengths"),
     [
@@ -115,6 +116,7 @@ def test_transforms_of_views(view: str) -> None:
         check(function, x if dtype in "FD" else x.real, dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", [4, 5, 9, 64, 75])
 def test_spectra_along_other_axes(n: int) -> None:
     x = RNG.normal(size=(3, n, 2))

@@ -71,7 +71,7 @@ BOXES = [(1, 1, 38, 198), (30, 40, 31, 41), (0, 0, 40, 7), (39, 190, 40, 200), (
 """First and last rows and columns: most of an array, an element, edges, a corner, a row."""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("n", range(1, len(BOXES) + 1))
 def test_small_boxes_cost_the_rows_that_they_are_in(n: int, dtype: str) -> None:

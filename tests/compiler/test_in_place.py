@@ -149,7 +149,7 @@ def test_one_change_or_nothing(name: str) -> None:
     check("scanned", ["nothing", name], 300, 1)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_branches(program: str, seed: int) -> None:
@@ -158,7 +158,7 @@ def test_random_branches(program: str, seed: int) -> None:
     check(program, names, rng.choice([300, 9000]), seed)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_loops_in_loops_begin_where_their_start_is(name: str, length: int) -> None:

@@ -44,7 +44,7 @@ def check(f: Callable[..., Any], *args: Any, expected: Any = None) -> None:
     assert "numpy:" not in steps_of(compiled.lower(*args).as_text()).lower()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_functions_of_one_integer(dtype: str) -> None:
     x = extremes(dtype)
@@ -71,7 +71,7 @@ def test_greatest_common_divisors(dtype: str) -> None:
     check(lambda x: fnp.gcd(x, x.dtype.type(12)), x, expected=np.gcd(x, x.dtype.type(12)))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_powers_wrap_around(dtype: str) -> None:
     x, y = pairs(dtype)
@@ -100,6 +100,7 @@ def refused(f: Callable[..., Any], *args: Any) -> None:
     assert "test_integers.py" in str(raised.value)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", "bhil")
 def test_negative_powers_are_refused_everywhere(dtype: str) -> None:
     x, n = np.arange(5, dtype=dtype), np.array([1, 2, -1, 0, 3], dtype)
@@ -121,7 +122,7 @@ def test_negative_powers_are_refused_everywhere(dtype: str) -> None:
     assert fg.jit(lambda x, n: x**n)(x[:0], n[:0]).shape == (0,)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("to", ALL)
 @pytest.mark.parametrize("dtype", ALL)
 def test_bit_casts_of_all_widths(dtype: str, to: str) -> None:
@@ -141,7 +142,7 @@ def test_bit_casts_of_all_widths(dtype: str, to: str) -> None:
         assert constant.tobytes() == expected[0, 0].tobytes()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize(
     ("equation", "one", "other"),
@@ -172,7 +173,7 @@ def test_contractions_of_bools() -> None:
     check(lambda x, y: x @ y, x[0], y[:, 0])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_convolutions_of_integers(dtype: str) -> None:
     info = np.iinfo(dtype)

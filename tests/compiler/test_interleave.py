@@ -76,7 +76,7 @@ NESTED: dict[str, tuple[Any, int]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", NESTED)
 def test_parts_of_parts(name: str) -> None:
     function, n_steps = NESTED[name]

@@ -137,7 +137,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_those_of_the_loop_of_the_executor(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -232,6 +232,7 @@ def recurrence(w: Any, h: Any, x: Any) -> Any:
     return lax.scan(lambda h, x: (np.tanh(w @ h) + np.sin(h @ w) * x, None), h, x)[0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", [5, 8, 13, 16, 24, 50])
 def test_functions_of_few_numbers_in_loops_are_vectors(n: int) -> None:
     w, h, x = RNG.normal(size=(n, n)) / n, RNG.normal(size=n), RNG.normal(size=(4, n))

@@ -239,6 +239,7 @@ def test_calls_do_not_depend_on_threads() -> None:
 # Searches.
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8, 9, 1000])
 def test_searches(n: int, side: str) -> None:
@@ -260,6 +261,7 @@ def test_searches(n: int, side: str) -> None:
 # Transforms of single precision.
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(1,), (7,), (512,), (5, 360), (1021,)])
 def test_single_precision_of_transforms(shape: tuple[int, ...]) -> None:
     """As near to the exact result as NumPy's inverse transforms are."""

@@ -96,7 +96,7 @@ def assert_lanes_equal(found: Any, expected: list[Any], dtype: Any) -> None:
         np.testing.assert_allclose(part, wanted, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 @pytest.mark.parametrize(("n_lanes", "n_steps"), [(17, 2), (64, 5), (65, 3), (300, 4)])
@@ -110,7 +110,7 @@ def test_every_lane_is_the_loop_of_that_lane(
     assert_lanes_equal(fg.jit(f)(*args), expected, dtype)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 @pytest.mark.parametrize("axes", [(0, None, 0), (0, 1, None), (0, None, None), (1, 2, 1)])
 def test_inputs_are_shared_or_mapped_along_any_axis(step: Step, axes: Any) -> None:
@@ -213,6 +213,7 @@ def test_complex_and_integer_lanes() -> None:
     np.testing.assert_array_equal(n1, n)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("step", [predators, logistic, by_matrix])
 def test_gradients_of_ensembles(step: Step) -> None:
     args = inputs(37, 4, np.float64)
@@ -324,6 +325,7 @@ def by_lane(x: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return rests, counts
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("n_lanes", [3, 17, 64, 1000])
 def test_lanes_stop_when_their_condition_does(n_lanes: int, dtype: str) -> None:

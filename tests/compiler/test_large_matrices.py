@@ -65,6 +65,7 @@ def nearly_singular(least: float) -> np.ndarray:
     return (np.exp(-((x[:, None] - x) ** 2) / 0.02) + least * np.eye(300)).astype("f")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("least", [5e-7, 2e-6, 1e-4])
 def test_cholesky_of_nearly_singular_matrices(least: float) -> None:
     """Single precision has lost their small pivots, or finds negative ones."""
@@ -202,6 +203,7 @@ def singular_and_regular(n: int, dtype: str) -> tuple[np.ndarray, np.ndarray]:
     return np.stack(matrices).astype(dtype), np.stack(cofactors).astype(dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["d", *rarely("f", "F", "D")])
 @pytest.mark.parametrize("n", [40, MOST_SMALL + 1])
 def test_gradients_of_determinants_of_singular_and_regular_matrices(n: int, dtype: str) -> None:

@@ -82,7 +82,7 @@ def numbers(shape: Any, dtype: Any) -> np.ndarray:
 # Lookups and scatters on their own.
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (2, 0), (0, 1, 2), ()])
 def test_lookup(axes: tuple[int, ...], mode: str) -> None:
@@ -94,7 +94,7 @@ def test_lookup(axes: tuple[int, ...], mode: str) -> None:
     equal(lambda x, *i: gather.bind(x, *(j[..., ::-1] if np.ndim(j) else j for j in i)), X, *index)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (2, 0), (0, 1, 2), ()])
 @pytest.mark.parametrize("kind", SCATTERS)
@@ -120,7 +120,7 @@ def test_dtypes_of_values(dtype: str, mode: str) -> None:
             equal(scatter((0,), mode).bind, x, u, index)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", INDEX_DTYPES)
 def test_dtypes_of_indices(dtype: str, mode: str) -> None:
@@ -136,7 +136,7 @@ def test_indices_that_no_int64_holds_wrap_as_in_numpy() -> None:
         equal(Gather((0,), mode).bind, X, index)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("dtype", ["u1", "?", "i4", "f8"])
 @pytest.mark.parametrize("index_dtype", ["u1", "i2", "i8"])
 @pytest.mark.parametrize("n", [2, 3, 8, 13])
@@ -223,7 +223,7 @@ def test_donated_arrays() -> None:
 # Windows.
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("starts", [(0, 0, 0), (1, 2, 0), (-7, 9, 1), (2**62, -(2**62), 0)])
 @pytest.mark.parametrize("dtype", "dFb?")
 def test_windows(starts: tuple[int, ...], dtype: str) -> None:
@@ -238,6 +238,7 @@ def test_windows(starts: tuple[int, ...], dtype: str) -> None:
     equal(lambda x: replace.bind(x, x[3:, 1:3], *s), x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", INDEX_DTYPES)
 def test_dtypes_of_starts(dtype: str) -> None:
     for start in (0, 2, np.iinfo(dtype).max, np.iinfo(dtype).min):
@@ -269,6 +270,7 @@ def test_places_of_extremes(axis: int, extreme: Any) -> None:
         equal(extreme(axis).bind, x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("extreme", [ArgMax, ArgMin])
 def test_places_of_extremes_of_long_lines(extreme: Any) -> None:
     x = RNG.normal(size=3000)
@@ -412,7 +414,7 @@ LARGE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", SMALL)
 def test_loops_over_few_numbers(name: str) -> None:
     f, args = SMALL[name]
@@ -422,6 +424,7 @@ def test_loops_over_few_numbers(name: str) -> None:
     assert "while" not in plan
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LARGE)
 def test_loops_over_arrays(name: str) -> None:
     f, args = LARGE[name]
@@ -457,7 +460,7 @@ def test_modes_in_loops(mode: str) -> None:
     agree(read_variables, FEW, k, m)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("kind", SCATTERS)
 @pytest.mark.parametrize("mode", MODES)
 def test_scatters_in_loops_over_few_numbers(mode: str, kind: str) -> None:
@@ -476,7 +479,7 @@ def test_scatters_in_loops_over_few_numbers(mode: str, kind: str) -> None:
     agree(run, FEW, k, m, u)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("axes", [(0, 1, 2), (1, 2, 3), (3, 1, 0, 2)])
 @pytest.mark.parametrize("kind", SCATTERS)
 def test_many_axes_in_loops_over_few_numbers(kind: str, axes: tuple[int, ...]) -> None:
@@ -496,7 +499,7 @@ def test_many_axes_in_loops_over_few_numbers(kind: str, axes: tuple[int, ...]) -
     agree(run, x, updates, *places)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes_in_loops_over_few_numbers(dtype: str) -> None:
     x, u, i = numbers(4, dtype), numbers(9, dtype), indices("fill", 4, 9)
@@ -542,7 +545,7 @@ DERIVATIVES: dict[str, tuple[Callable[[Any], Any], Any]] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_derivatives_of_loops(name: str) -> None:
     f, x = DERIVATIVES[name]
@@ -790,7 +793,7 @@ IN_PLACE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_changes_in_place_change_nothing_else(name: str) -> None:
     f, args = IN_PLACE[name]

@@ -75,6 +75,7 @@ def functions(monkeypatch: pytest.MonkeyPatch) -> list[Function]:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_printed_is_what_was_meant(name: str, functions: list[Function]) -> None:
     f, args = PROGRAMS[name]

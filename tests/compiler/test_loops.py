@@ -151,20 +151,21 @@ def agree(f: Callable[[Any], Any], x: Any, rtol: float) -> None:
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_values(name: str) -> None:
     f, x = CASES[name]
     agree(f, x, 1e-12)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CASES)
 def test_gradients(name: str) -> None:
     f, x = CASES[name]
     agree(fg.grad(total(f)), x, 1e-11)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", CASES)
 def test_second_derivatives(name: str) -> None:
     f, x = CASES[name]
@@ -195,7 +196,7 @@ def _halves(x: Any) -> Any:
     return np.stack([x[:n] + x[n:], x[:n] - x[n:]], axis=1).reshape(2 * n)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("n", [8, 64, 1024])
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_what_is_carried_may_have_another_shape_in_memory(n: int, steps: int) -> None:

@@ -264,7 +264,7 @@ CALLS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("is_donated", [False, True])
 @pytest.mark.parametrize("is_made", [False, True], ids=["argument", "made"])
 @pytest.mark.parametrize("change", CHANGES)

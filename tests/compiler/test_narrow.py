@@ -33,7 +33,7 @@ def elimination(
     return lambda a: lax.fori_loop(0, n, step, a)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("wrong", [0.0, np.inf, np.nan])
 @pytest.mark.parametrize("masked", ["rows", "columns", "rows and columns"])
 @pytest.mark.parametrize("compare", COMPARISONS)

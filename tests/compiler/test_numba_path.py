@@ -65,7 +65,7 @@ def by_numba(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return begin
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_those_of_the_default_translation(
     name: str, by_numba: Callable[[], None]

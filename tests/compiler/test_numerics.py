@@ -103,7 +103,7 @@ EXTENSIONS = {(np.positive, "?"), *itertools.product([np.logaddexp, np.logaddexp
 """What NumPy refuses and funcgrad computes."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda u: u.__name__)
 def test_ufunc(ufunc: np.ufunc, code: str) -> None:
@@ -128,7 +128,7 @@ def test_ufunc(ufunc: np.ufunc, code: str) -> None:
 RTOL = {**dict.fromkeys("?bhilBHIL", 0.0), "f": 2e-6, "F": 3e-6, "d": 1e-14, "D": 1e-13}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("code", "?bhilBHIL")
 @named([operator.truediv, operator.floordiv, operator.mod, operator.pow, divmod])
 def test_operators_of_exact_numbers(fun: Any, code: str) -> None:
@@ -172,7 +172,7 @@ def test_calls_of_numpy_inside_a_plan_warn_no_more_than_kernels() -> None:
 # Reductions.
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("code", "?fdbhilBHIL")
 def test_reductions_of_edges(code: str) -> None:
     x = edges_of(code)
@@ -184,6 +184,7 @@ def test_reductions_of_edges(code: str) -> None:
         check(np.mean, row, rtol=1e-6)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("code", "fd")
 @named([np.max, np.min, np.argmax, np.argmin, np.sum, np.prod])
 def test_reductions_of_nans(fun: Any, code: str) -> None:
@@ -210,7 +211,7 @@ def test_empty_extrema_are_errors(fun: Any) -> None:
     check(lambda x: fun(x, axis=0), np.zeros((3, 0)))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("code", "bhilBHIL")
 def test_integer_sums_wrap(code: str) -> None:
     x = np.full(1000, np.iinfo(code).max, code)
@@ -224,7 +225,7 @@ def test_integer_sums_wrap(code: str) -> None:
 # Types.
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("code", CODES)
 def test_types_of_results(code: str) -> None:
     def with_all(x: Any, ys: list[Any]) -> tuple[Any, ...]:
@@ -237,7 +238,7 @@ def test_types_of_results(code: str) -> None:
     check(with_all, np.array([1, 0, 1], code), [np.array([1, 1, 1], other) for other in CODES])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("code", CODES)
 def test_types_with_scalars(code: str) -> None:
     def with_all(x: Any) -> tuple[Any, ...]:
@@ -254,7 +255,7 @@ def casts_to(targets: str, x: np.ndarray) -> None:
     check(lambda x: tuple(x.astype(target) for target in targets), x)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("source", CODES)
 def test_casts(source: str) -> None:
     """Of complex numbers to complex ones: NumPy warns that others drop imaginary parts."""
@@ -274,6 +275,7 @@ def test_casts(source: str) -> None:
         casts_to(signed, x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="wraps as x86 does")
 @pytest.mark.parametrize("code", "fd")
 def test_casts_out_of_range(code: str) -> None:
@@ -289,6 +291,7 @@ def test_casts_out_of_range(code: str) -> None:
 # Complex numbers.
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("code", "FD")
 def test_complex_arithmetic(code: str) -> None:
     rng = np.random.default_rng(0)

@@ -163,7 +163,7 @@ def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.n
     return (x + 1j * rng.normal(size=shape) if dtype().dtype.kind == "c" else x).astype(dtype)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter in "sd"])
 def test_half_of_a_symmetric_product_is_the_other_half(letter: str, features: str) -> None:
@@ -181,7 +181,7 @@ def test_half_of_a_symmetric_product_is_the_other_half(letter: str, features: st
             np.testing.assert_array_equal(half, half.transpose(0, 2, 1))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter in "sd"])
 def test_what_is_read_where_it_is_is_multiplied_as_copies_are(letter: str, features: str) -> None:
@@ -254,7 +254,7 @@ def test_a_vector_times_a_matrix_that_lies_apart_copies_nothing(
     assert memory.peak_memory_in_bytes <= x.nbytes + v.nbytes + out + 4096
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("shape", [(17, 1), (100, 3), (40, 16), (40, 17), (5, 4)])
@@ -287,7 +287,7 @@ def test_a_narrow_constant_is_laid_out_once() -> None:
     assert "f64[100,3]" not in text[text.index("plan") :]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", [(100, 3), (3, 100), (70, 16), (17, 1), (900, 4)])
 def test_products_with_narrow_constants_are_those_of_a_batch(
@@ -323,7 +323,7 @@ def test_products_with_the_own_transpose(n: int, dtype: str) -> None:
     np.testing.assert_array_equal(columns, other)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("letter", LETTERS)
 def test_tiles_of_all_sizes(letter: str, features: str) -> None:
@@ -367,7 +367,7 @@ def test_an_element_does_not_know_its_tile(dtype: Any) -> None:
         np.testing.assert_array_equal(f(a[:m], b[:, :n]), whole[:m, :n])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", LETTERS.values())
 @pytest.mark.parametrize("threads", [1, 3])
 def test_sizes_of_zero_and_one(dtype: Any, threads: int) -> None:
@@ -405,7 +405,7 @@ PRODUCTS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype", LETTERS.values())
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_results_do_not_depend_on_the_number_of_threads(name: str, dtype: Any) -> None:

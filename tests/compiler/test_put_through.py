@@ -116,6 +116,7 @@ def check(run: Callable[..., Any], indices: np.ndarray) -> None:
     np.testing.assert_array_equal(given, a)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 def test_a_step_changes_what_it_changes_without_a_compiler(step: Callable[..., Any]) -> None:
     for seed in range(2):

@@ -124,7 +124,6 @@ STEPS = {
 """Of the gradient: what is as large as a repeated array is stored by none."""
 
 
-@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("shape", "seen", "is_possible"),
     [
@@ -172,6 +171,7 @@ def test_few_elements_of_a_copy_are_read_where_they_come_from(function: Any) -> 
     np.testing.assert_array_equal(compiled(x), function(x))
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", CHAINS)
 def test_values_and_gradients(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     function, x = CHAINS[name]

@@ -131,7 +131,7 @@ def loss(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda y, p: fnp.sum(fnp.sin(function(y, p)))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("dtype", ["f4", pytest.param("f8", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_derivatives_are_bitwise_those_without_the_pass(
@@ -220,6 +220,7 @@ def test_short_stacks_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text() == with_small_stacks
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("maps", [1, 2])
 def test_nothing_may_be_left_of_a_loop_that_only_maps(maps: int, reverse: bool) -> None:

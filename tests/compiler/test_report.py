@@ -148,6 +148,7 @@ COSTS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", COSTS)
 def test_operations_are_counted(name):
     function, args, flops, functions = COSTS[name]

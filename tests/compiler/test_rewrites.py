@@ -45,6 +45,7 @@ def assert_same(found: Any, expected: Any, ulps: int) -> None:
     np.testing.assert_array_equal(np.signbit(found)[is_number], np.signbit(expected)[is_number])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_powers_are_numpys_at_all_magnitudes(dtype: Any) -> None:
     x = extremes(dtype)

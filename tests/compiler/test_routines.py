@@ -125,7 +125,7 @@ def expected(name: str, x: Any) -> Any:
     return LOOPS[name](np, python_scan, scipy.linalg.solve_triangular, x)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_run_natively(name: str) -> None:
     function = traced(name)
@@ -136,7 +136,7 @@ def test_loops_run_natively(name: str) -> None:
     assert is_native(fg.vmap(fg.grad(function)), np.stack([X, X]))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_have_derivatives_and_map(name: str) -> None:
     function, stack = traced(name), np.stack([X, X[::-1], X * 0.9])
@@ -195,7 +195,7 @@ STACKS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("name", EXACT)
 def test_results_are_those_of_numpy(name: str, stack: str) -> None:
@@ -225,7 +225,7 @@ def test_symmetric_eigenvalues(stack: str) -> None:
             assert is_native(function, x)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["f", "d", "F", "D"])
 @pytest.mark.parametrize("shape", [(4, 4), (3, 4, 4), (0, 4, 4), (2, 0, 0), (1, 1)])
 def test_factors_and_triangular_systems(shape: tuple[int, ...], dtype: str) -> None:
@@ -284,7 +284,7 @@ def test_nan_ties_and_signed_zeros_are_sorted_as_by_numpy() -> None:
             assert is_native(function, values)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 64, 1000])
 def test_searching(n: int, side: str) -> None:

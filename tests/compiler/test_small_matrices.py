@@ -108,7 +108,7 @@ def assert_as_numpy(name: str, a: np.ndarray, b: np.ndarray) -> None:
         assert is_near.all(), (name, a.shape, a.dtype)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_as_numpy(name: str) -> None:
     for dtype, shape, k in (
@@ -135,7 +135,7 @@ def test_all_sizes_as_numpy(name: str, dtype: str) -> None:
             assert_as_numpy(name, a, random(k, (count, n, k), dtype))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_matrix_has_the_results_that_it_has_in_any_stack(name: str) -> None:
     """To the last bit: alone, with few and with many others, on one thread and on several."""

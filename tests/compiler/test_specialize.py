@@ -102,6 +102,7 @@ def test_arrays_of_short_axes_in_loops_have_few_parts() -> None:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("length", [3, 8])
 def test_short_rows_of_long_ones_stay_rows(length: int) -> None:
     """A batch is normalised along rows of all its features, however few the last axis has."""
@@ -201,6 +202,7 @@ def test_rows_that_lie_far_apart_are_vectors(n: int) -> None:
     np.testing.assert_allclose(f(a, v), np.einsum("bij,bj->bi", a, v), rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("dtype", ["f4", "c16"])
 def test_gradients_of_columns_add_what_is_there(axis: int, dtype: str) -> None:

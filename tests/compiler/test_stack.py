@@ -168,6 +168,7 @@ def with_emitted(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name", [*KERNELS, *(pytest.param(x, marks=pytest.mark.nightly) for x in NIGHTLY)]
 )

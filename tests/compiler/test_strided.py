@@ -78,7 +78,7 @@ def test_long_sums_are_accurate() -> None:
     np.testing.assert_allclose(grad, np.stack(expected, -1), 3e-6)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("rows", [*range(1, 18), 40])
 @pytest.mark.parametrize("columns", [1, 3, 16, 17, 40, 100])
 def test_every_number_of_rows_and_columns(rows: int, columns: int) -> None:

@@ -41,7 +41,7 @@ def numbers(kind: str, dtype: str) -> np.ndarray:
     return np.asarray(drawn[kind](), dtype)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("layout", SUMS)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("kind", ["equal", "shifted", "scattered"])
@@ -161,7 +161,7 @@ def has_value(view: Any, axis: Any, fold: str) -> bool:
     return all(view.shape[a] for a in axes)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "shape", [(1, 7), (3, 5), (4, 6), (9, 4, 6), (6, 1), (0, 3), (11, 0)], ids=str
 )
@@ -179,7 +179,7 @@ def test_running_sums_of_several_lines_at_a_time(shape: tuple[int, ...], dtype: 
         np.testing.assert_array_equal(f(other), np.cumsum(other, axis=axis))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("n_rows", [4, 7, 90])
 @pytest.mark.parametrize("length", [33, 64, 100])

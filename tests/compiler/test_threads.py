@@ -334,7 +334,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.skipif(not is_available(), reason="one thread only")
 @pytest.mark.parametrize("name", DERIVED)
 def test_a_limit_holds_for_what_is_made_of_a_function(name: str, seen: list[int]) -> None:

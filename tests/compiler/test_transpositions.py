@@ -63,6 +63,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[np.ndarray, ...]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name: str) -> None:
     function, args = FUNCTIONS[name]
@@ -79,6 +80,7 @@ def test_threads_share_them() -> None:
     np.testing.assert_array_equal(fg.jit(lambda x: x.T * 2)(x), x.T * 2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_what_is_walked_backwards_is_turned_in_registers(dtype: str) -> None:
     def several(x: Any) -> Any:

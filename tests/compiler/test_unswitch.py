@@ -187,7 +187,7 @@ def test_bits_are_those_of_whole_rows(data: st.DataObject) -> None:
             assert_same_bits(value, x.astype(dtype), counts)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("k", [-(2**63), -5, 0, 1, 99, 100, 101, 2**63 - 1])
 @pytest.mark.parametrize("compare", COMPARISONS)
 @pytest.mark.parametrize("step", [1, -1])
@@ -263,6 +263,7 @@ def test_derivatives_of_steps_are_bounded_too() -> None:
     assert_same_bits(fg.value_and_grad(total), x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", [40, 300])
 def test_small_arrays_are_changed_in_place(n: int) -> None:
     index = np.arange(n)
@@ -330,6 +331,7 @@ def test_others_than_multiples_are_computed() -> None:
         assert_same_bits(program, x, np.int64(3))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_extremes_take_a_number_outside_of_the_bounds_once(dtype: Any) -> None:
     def f(x: Any, k: Any) -> tuple[Any, ...]:

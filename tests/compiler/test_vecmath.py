@@ -28,7 +28,7 @@ def _keep_subnormals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUNCGRAD_KEEP_SUBNORMALS", "1")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", [*DOMAINS, *TWO])
 def test_errors(name: str, dtype: Any) -> None:
@@ -60,7 +60,7 @@ def test_rare_arguments_among_others() -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 8])
 @pytest.mark.parametrize("name", DOMAINS)

@@ -36,7 +36,7 @@ def test_folds_take_each_element_of_few_edges_once(name: str) -> None:
     np.testing.assert_array_equal(fg.jit(f)(x), f(x))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["sum", "max", "min", "prod", "any", "all"])
 def test_folds(name: str, dtype: str) -> None:
@@ -53,6 +53,7 @@ def test_folds(name: str, dtype: str) -> None:
                 np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64"])
 def test_columns_of_short_rows_are_folded_in_vectors(dtype: str) -> None:
     """Whole vectors, halves of a register, single elements: none waits for a masked store."""
@@ -63,7 +64,7 @@ def test_columns_of_short_rows_are_folded_in_vectors(dtype: str) -> None:
     assert "in cold(whole" in compiled.lower(rows(100, "int32").astype(dtype)).as_text()
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint16"])
 @pytest.mark.parametrize("name", ["any", "all", "sum", "prod", "max", "min"])
 def test_folds_to_bool(name: str, dtype: str) -> None:
@@ -93,6 +94,7 @@ def test_extremes_pass_nan_on(name: str, place: int) -> None:
         np.testing.assert_array_equal(found, getattr(np, name)(x, axis=1))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "function",
     [
@@ -150,6 +152,7 @@ def test_rows_of_one_vector_stay_in_registers(dtype: str, longest: int) -> None:
     assert "for m in range(" in longer
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
 def test_the_last_vector_of_a_row_ends_with_it(dtype: str) -> None:
     """It computes again what the one before has computed, where nothing has changed since."""
@@ -209,7 +212,7 @@ COMPLEX: dict[str, Callable[[Any, Any, Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", COMPLEX)
 def test_complex_numbers_are_pairs_of_vectors(name: str, dtype: str) -> None:
@@ -231,7 +234,7 @@ def test_loops_over_complex_numbers_are_written_in_vectors(dtype: str) -> None:
         assert "lanes(" in fg.jit(f).lower(x).as_text()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("shape", [(5, 201), (3, 17), (40, 64), (1, 9)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_an_element_that_repeats_at_an_edge_is_in_all_lanes(shape: Any, dtype: Any) -> None:

@@ -73,6 +73,7 @@ def test_what_is_not_finite_is_counted_and_nothing_is_changed():
     assert int(state.non_finite) == 3
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("compile_it", [lambda f: f, fg.jit])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 def test_statistics_are_those_of_numpy(compile_it, dtype):

@@ -24,7 +24,7 @@ MESH = fg.make_mesh((4, 2), ("x", "y"))
 OTHER = fg.make_mesh((3,), ("x",))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", sharded.ARRAYS)
 def test_functions_of_parts_are_those_of_whole_arrays(name):
     sharded.check_array(name)

@@ -25,7 +25,7 @@ from tests.examples.program import run as run_example
 LANES = 4
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     ("divide", "least"), [(shards.with_divided_state, 20), (shards.with_divided_parameters, 1)]
 )

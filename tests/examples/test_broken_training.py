@@ -24,6 +24,7 @@ def batch():
     return data.x[:256], data.y[:256]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("bug", EXPECTED)
 def test_each_bug_is_found_without_hints(bug, seed, batch):

@@ -23,6 +23,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("bug", example.BUGS)
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.nightly)])
 def test_each_bug_is_found_without_hints(bug, seed):

@@ -183,6 +183,7 @@ def one_after_the_other(x: Any, y: Any) -> Any:
     return x * 2.0, np.cumsum(y)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", [both, one_after_the_other])
 @pytest.mark.parametrize("donated", [(), (0,), (1,), (0, 1)])
 def test_arguments_that_overlap(function: Callable[..., Any], donated: tuple[int, ...]) -> None:

@@ -122,7 +122,7 @@ def looped_gradient(w, x):
     return ct_w, ct
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "f",
     [

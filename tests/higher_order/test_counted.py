@@ -53,6 +53,7 @@ def loss(run: Callable[..., list[Any]]) -> Callable[..., Any]:
     return total
 
 
+@pytest.mark.sampled(2)
 @both
 @counts
 def test_values_and_derivatives(reverse: bool, count: int) -> None:
@@ -71,6 +72,7 @@ def test_values_and_derivatives(reverse: bool, count: int) -> None:
             np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.sampled(2)
 @both
 def test_second_derivatives(reverse: bool) -> None:
     args = 4, FACTOR, STATE, ARRAY

@@ -103,7 +103,7 @@ every_mode = pytest.mark.parametrize("mode", MODES)
 jitted_or_not = pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "jit"])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @every_rule
 @every_mode
 @jitted_or_not
@@ -117,7 +117,7 @@ def test_first_order(make: Function, mode: Function, wrap: Function) -> None:
     close(wrap(fg.grad(lambda x: fg.vmap(f)(x).sum()))(XS), 2 * np.cos(XS))
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @every_rule
 @every_mode
 @pytest.mark.parametrize("inner", MODES)
@@ -130,6 +130,7 @@ def test_second_order(make: Function, mode: Function, inner: Function, wrap: Fun
     close(wrap(fg.grad(lambda x: fg.vmap(inner(f))(x).sum()))(XS), -2 * np.sin(XS))
 
 
+@pytest.mark.sampled(2)
 @every_rule
 def test_third_order_and_dense(make: Function) -> None:
     f = make()
@@ -149,7 +150,7 @@ def repeated(x: float) -> tuple[float, float, float]:
     return value, first, second
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @every_rule
 @pytest.mark.parametrize("mode", [fg.grad, forward])
 @pytest.mark.parametrize("inner", [fg.grad, fg.jacfwd])
@@ -170,6 +171,7 @@ def test_in_the_body_of_a_scan(
     close(wrap(fg.vmap(mode(inner(loop))))(XS), seconds)
 
 
+@pytest.mark.sampled(2)
 @every_rule
 @jitted_or_not
 def test_in_branches_and_open_loops(make: Function, wrap: Function) -> None:
@@ -277,6 +279,7 @@ def test_methods_close_over_their_object(wrap: Function) -> None:
     close(wrap(fg.grad(lambda w: fg.grad(Layer(w).call)(X)))(2.0), 5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", [fg.grad, forward])
 @jitted_or_not
 def test_rules_may_hold_loops_and_branches(mode: Function, wrap: Function) -> None:

@@ -192,7 +192,7 @@ every_kernel = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @every_kernel
 def test_values(kernel: Kernel) -> None:
     wanted = of_copies(kernel, numpy)(*kernel.arguments)
@@ -207,7 +207,7 @@ def test_lengths_of_programs(kernel: Kernel) -> None:
     assert len(program.eqns) <= kernel.most
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @every_kernel
 def test_gradients(kernel: Kernel) -> None:
     rng = numpy.random.default_rng(5)

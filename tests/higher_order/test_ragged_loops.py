@@ -150,7 +150,7 @@ def arguments(n: int) -> tuple[Any, Any]:
     return matrix, np.arange(n, 0, -1.0) / (8.0 * n)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @OF_PROGRAMS
 def test_loops_keep_their_bits(function: Any) -> None:
     args = arguments(44)
@@ -180,7 +180,7 @@ def test_the_number_of_operations_does_not_depend_on_that_of_steps(function: Any
     assert short == long
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @OF_PROGRAMS
 def test_derivatives(function: Any) -> None:
     args = arguments(40)
@@ -335,7 +335,7 @@ def square(n: int) -> Any:
     return matrix @ matrix.T / n + np.eye(n)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @OF_TRIANGLES
 def test_triangles_keep_their_bits(function: Any) -> None:
     program = fg.make_jaxpr(function)(square(18))
@@ -346,7 +346,7 @@ def test_triangles_keep_their_bits(function: Any) -> None:
         np.testing.assert_allclose(got, x, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @OF_TRIANGLES
 def test_the_number_of_operations_does_not_depend_on_the_size_of_triangles(function: Any) -> None:
     short, long = (fg.make_jaxpr(function)(square(n)).eqns for n in (20, 26))
@@ -431,6 +431,7 @@ def test_products_of_parts(n: int, first: int, second: int, has_rows: bool) -> N
     np.testing.assert_allclose(lanes, [wanted, swapped], rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("by", [-9, -2, 0, 3, 5])
 def test_moved_elements(axis: int, by: int) -> None:

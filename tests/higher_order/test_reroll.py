@@ -75,12 +75,14 @@ def test_thousands_of_random_programs_keep_their_bits(writer: type[random_loops.
     assert random_loops.compared(3000, 100, writer, 20).wrong == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", [1100077, 1104023])
 def test_elements_of_different_lengths_are_not_read_in_turn(seed: int) -> None:
     """Pieces of one array from stacks of two loops, of which one has longer elements."""
     assert random_loops.compared(1, seed).wrong == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", [12, 39])
 def test_gradients_of_random_programs(seed: int) -> None:
     text, plain, rolled = random_loops.traced(seed)
@@ -192,6 +194,7 @@ def test_loops_inside_of_loops() -> None:
     assert_same_bits(g, a)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("k", [1, 3])
 def test_convolutions_over_pixels(k: int) -> None:
     """Both loops are found, however few operations a pixel has, and read windows in place."""

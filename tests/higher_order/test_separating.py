@@ -122,6 +122,7 @@ def slope(program: Function, x: np.ndarray, h: float = 1e-30) -> np.ndarray:
     return np.array([total(program, PLAIN, s).imag / h for s in steps])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_rules_that_hold_loops_have_transposes(program: Function) -> None:
     f = functools.partial(total, program, FUNCGRAD)

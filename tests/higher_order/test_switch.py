@@ -92,6 +92,7 @@ X = np.array([0.0, 1.0, 3.0])
 WRAPS = pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "jit"])
 
 
+@pytest.mark.sampled(2)
 @WRAPS
 @pytest.mark.parametrize(
     ("arm", "value", "slope", "curvature"),

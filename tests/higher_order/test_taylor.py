@@ -138,7 +138,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_coefficients_of_high_order(name: str) -> None:
     function, reference = FUNCTIONS[name]
@@ -198,7 +198,7 @@ def _derivative(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: fg.jvp(function, (x,), (np.ones_like(x),))[1]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_series_pass_through_programs(name: str) -> None:
     function = PROGRAMS[name]

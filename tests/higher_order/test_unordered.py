@@ -103,6 +103,7 @@ def mirrored(v: Any, distance: int = 1) -> Any:
     return fg.lax.fori_loop(1, 39, step, v)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("function", "args"),
     [(elements, (V,)), (rows, (A, B)), (later, (V,)), (mirrored, (V,))],
@@ -112,6 +113,7 @@ def test_maps(function: Any, args: Any) -> None:
     assert scans(check(function, *args)) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", [columns, backwards])
 def test_triangles_are_loops_over_rows(function: Any) -> None:
     """Sums of a triangle stay sums of its parts, in one loop that carries nothing."""
@@ -172,7 +174,7 @@ def mirrored_behind(v: Any) -> Any:
     return mirrored(v, -1)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "function", [earlier, one_step, overlapping, place_of_data, kept, previous, mirrored_behind]
 )
@@ -211,7 +213,7 @@ def test_endless_loops_are_not_looked_at() -> None:
     assert unordered(program) is program
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("writer", "seed"),
     [(w, s) for w in (random_loops.Writer, random_loops.Wider) for s in range(0, 24, 4)],

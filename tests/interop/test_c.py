@@ -45,7 +45,7 @@ def pointers(*arrays):
     ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", DTYPES.split())
 def test_every_dtype_in_arrays_and_as_number(dtype):
     f = fg.cfunc(
@@ -89,6 +89,7 @@ def factorised(x):
     return np.sum(z**2) - np.sum(np.log(np.diag(root))), z
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("f", "n_steps"), [(handed_over, 1), (repeated, 1), (factorised, None), (loss_and_slope, 1)]
 )

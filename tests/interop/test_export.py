@@ -186,7 +186,7 @@ def test_sums_of_lookups_add_them_in_the_order_of_the_process(tmp_path):
         assert found[0] == known[0]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", programs())
 def test_programs(name, tmp_path):
     f, args = PROGRAMS[name]
@@ -467,7 +467,7 @@ def test_a_loader_needs_numpy_alone(tmp_path):
     assert "ValueError: an index is out of bounds for an axis of length 4" in done.stderr
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint64", "int8"])
 def test_products_of_all_shapes(dtype, tmp_path, monkeypatch):
     """Tiles that are whole and that are not, of matrices and of their transposes."""

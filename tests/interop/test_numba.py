@@ -458,6 +458,7 @@ assert dict(vars(base)) == before
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", [bend, declared, of_pair], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("transform", [fg.grad, fg.jit, fg.vmap, "scan"])
 def test_without_the_patch_the_error_names_the_line_and_the_remedy(function, transform):

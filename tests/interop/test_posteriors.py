@@ -28,7 +28,7 @@ def point(n: int) -> np.ndarray:
     return 0.3 * np.random.default_rng(n).standard_normal(n)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients(name: str) -> None:
     found = density(name)

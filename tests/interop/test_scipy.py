@@ -66,7 +66,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_unmodified_programs_have_derivatives(name, redirected):
     f = PROGRAMS[name]

@@ -209,6 +209,7 @@ def test_mistakes(name):
     assert text.strip() == text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(16))
 def test_whether_a_lane_wants_an_arm_is_one_byte_but_the_index_has_eight(seed):
     """Memory of bools is used again for bools, with what other values left behind them."""

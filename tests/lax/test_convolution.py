@@ -164,7 +164,7 @@ LARGE: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["f", "d"])
 @pytest.mark.parametrize("name", LARGE)
 def test_compiled_is_eager(name: str, dtype: str) -> None:
@@ -187,6 +187,7 @@ def test_compiled_is_eager(name: str, dtype: str) -> None:
             np.testing.assert_allclose(found, expected, rtol, rtol * scale)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize(("of_x", "of_y"), [(0, None), (None, 1), (1, 0)])
 def test_maps(wrap: Any, of_x: Any, of_y: Any) -> None:

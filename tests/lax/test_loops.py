@@ -587,7 +587,7 @@ WEAK_FORMULAS = {
 }
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("formula", WEAK_FORMULAS.values(), ids=WEAK_FORMULAS)
 def test_counters_are_weak_as_python_s(formula: Any):
     x = np.linspace(0.5, 1.5, 3, dtype=np.float32)

@@ -104,7 +104,7 @@ LAYERS: dict[str, Callable[[Any], Any]] = {
 BACKWARD = {"value_and_grad", "jit of value_and_grad", "value_and_grad of jit", "checkpoint"}
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("loop", LOOPS)
 def test_results_are_the_same_to_the_bit(bars: list[Bar], loop: str, layer: str) -> None:
@@ -152,6 +152,7 @@ def test_nothing_is_called_from_step_to_step(bars: list[Bar]) -> None:
     assert sum(a.updates) == sum(b.updates) == n
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 99, 100, 101, 199, 200])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_every_step_is_in_one_part(bars: list[Bar], length: int, reverse: bool) -> None:

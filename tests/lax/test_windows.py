@@ -151,6 +151,7 @@ def test_nan_is_passed_on_and_takes_the_derivative(wrap: Any) -> None:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f", "d", "F", "i4", "u1", "?"])
 def test_dtypes(dtype: str) -> None:
     x = np.random.default_rng(0).integers(0, 2 if dtype == "?" else 9, (6, 7)).astype(dtype)

@@ -56,6 +56,7 @@ def test_right_ones(dtype: Any) -> None:
         assert checks, str(checks)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "transform", [fg.jit, fg.checkpoint, lambda f: lambda x: np.sum(fg.vmap(lambda y: f(y * x))(x))]
 )

@@ -106,6 +106,7 @@ TABLE = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TABLE)
 def test_parameters_and_outputs(name):
     layer, x, expected, shape = TABLE[name]

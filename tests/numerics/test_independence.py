@@ -77,6 +77,7 @@ in_every_run = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", in_every_run)
 def test_members_of_a_batch_do_not_know_of_each_other(name: str, dtype: str) -> None:

@@ -56,6 +56,7 @@ def changed(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_results_are_assigned_to(name: str) -> None:
     own, reference = map(changed, FUNCTIONS[name])

@@ -141,7 +141,7 @@ def slope(function: Callable[[Any], Any]) -> np.ndarray:
     return np.array([loss(function, X + e) - loss(function, X - e) for e in steps]) / (2 * h)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_derivatives_of_what_is_assigned(name: str) -> None:
     f = partial(loss, PROGRAMS[name])

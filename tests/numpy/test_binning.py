@@ -47,7 +47,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_digitize(name: str, dtype: str) -> None:
     bins = np.array(EDGES[name], dtype)
@@ -73,7 +73,7 @@ def test_digitize_of_mapped_edges() -> None:
     check(step(bins), expected)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", [n for n in EDGES if "down" not in n])
 def test_histogram(name: str) -> None:
     edges = np.array(EDGES[name])
@@ -87,6 +87,7 @@ def test_histogram(name: str) -> None:
             check(found[1], expected[1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_sorter(side: Any) -> None:
     for edges in ([2.0, NAN, 0.0, 1.0], [3, 1, 2], [1.0]):
@@ -157,7 +158,7 @@ RANGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bins", [1, 3])
 @pytest.mark.parametrize("ends", RANGES)
 def test_ranges_of_histograms(ends: tuple[float, float], bins: int) -> None:

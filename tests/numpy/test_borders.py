@@ -40,6 +40,7 @@ def test_borders_take_no_index() -> None:
     assert "gather" in str(program)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64, np.int8, np.uint8])
 @pytest.mark.parametrize("mode", ["reflect", "symmetric"])
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
@@ -75,7 +76,7 @@ def returned(line: Any, widths: Any, axis: int, options: Any) -> Any:
     return line.at[line.size - widths[1] :].set(3 * line[widths[0]] ** 2)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", [written, returned])
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (1, 2, 2), (2, 0, 1)])
 def test_borders_that_functions_make(shape: tuple[int, ...], mode: Any) -> None:

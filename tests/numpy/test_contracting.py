@@ -65,7 +65,7 @@ def test_product(name, left, right, dtype):
     check(getattr(fnp, name)(x, y), getattr(np, name)(x, y))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "left", "right"), PRODUCTS)
 def test_gradient_and_compilation_of_products(name, left, right):
     x, y = sample(left), sample(right, seed=1)

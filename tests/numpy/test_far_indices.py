@@ -125,7 +125,7 @@ READS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[int], int | None]]] 
 }  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("name", READS)
 def test_reads(name: str, dtype: str) -> None:

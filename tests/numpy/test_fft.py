@@ -105,7 +105,7 @@ def test_refusals():
         fft.fftn(REAL, (2, 2), (0,))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("axes", [(0, 0), (1, 1), (-1, 1), (0, 1, 0), (0, 1, 1)])
 @pytest.mark.parametrize("norm", [None, "ortho", "forward"])
 @pytest.mark.parametrize(

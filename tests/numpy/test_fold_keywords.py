@@ -167,7 +167,7 @@ def agrees(name: str, seed: int, count: int) -> None:
         check(result(fg.vmap(ours), lanes), stacked, x, f"mapped {message}")
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", [n for n in KEYWORDS if hasattr(np, n)])
 def test_keywords(name: str) -> None:
     agrees(name, 0, 20)
@@ -195,6 +195,7 @@ def test_every_fold_is_in_the_table() -> None:
 MASKED = ("sum", "prod", "mean", "var", "std", "any", "all", "nansum", "nanmean", "nanvar")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MASKED)
 def test_a_mask_of_none_masks_nothing(name: str) -> None:
     """As in JAX; NumPy takes None as False."""

@@ -171,6 +171,7 @@ def test_updates_any_index_as_numpy(case: tuple[np.ndarray, Any], kind: str) -> 
     np.testing.assert_array_equal(traced(lambda x: getattr(x.at[index], kind)(7.0), x), expected)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", [*UPDATES, "power"])
 @pytest.mark.parametrize("index", [0, (slice(None), slice(0, 3, 2)), [0, 2, 0]], ids=repr)
 def test_second_derivatives_of_updates(index: Any, kind: str) -> None:
@@ -230,6 +231,7 @@ def test_traced_indices_mix_with_slices_and_integers() -> None:
         np.testing.assert_array_equal(got, [function(X, row) for row in i])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "function",
     [
@@ -386,6 +388,7 @@ NAMED_TWICE = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("index", NAMED_TWICE, ids=range(len(NAMED_TWICE)))
 def test_apply_once_for_every_time_that_an_element_is_named(index: Any) -> None:
     def function(v: Any) -> Any:

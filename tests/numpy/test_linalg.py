@@ -202,7 +202,7 @@ def test_gradients(function, x):
     fg.testing.check_grads(function, (x,), order=2)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("function", "x"), [c[1:] for c in SMOOTH], ids=[c[0] for c in SMOOTH])
 def test_compilation_and_batching(function, x):
     for a, b in zip(_leaves(fg.jit(function)(x)), _leaves(function(x)), strict=True):

@@ -110,7 +110,7 @@ def test_programs_of_plain_numpy(name: str) -> None:
     assert_same(lax.map(function, V[None])[0], expected)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_their_derivatives(name: str) -> None:
     function = PROGRAMS[name]
@@ -120,6 +120,7 @@ def test_their_derivatives(name: str) -> None:
     np.testing.assert_allclose(fg.jit(fg.jacrev(function))(V), expected, rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.int64, np.bool_, np.float64])
 def test_dtypes_are_those_of_numpy(dtype: Any) -> None:
     x = np.array([1, 0], dtype)
@@ -416,7 +417,7 @@ OPERATIONS: list[Callable[[Any, Any], Any]] = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", [Parameter, Column])
 @pytest.mark.parametrize("operation", OPERATIONS, ids=range(len(OPERATIONS)))
 def test_objects_are_operands(operation: Callable[[Any, Any], Any], kind: type) -> None:

@@ -156,7 +156,7 @@ def test_unique_of_fixed_size():
 ROWS = np.random.default_rng(0).integers(0, 2, (4, 3, 2))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize(
     "x", [ROWS, ROWS[0], ROWS > 0, ROWS + 1j, np.array([[1.0, np.nan], [1.0, np.nan], [0.0, 2.0]])]

@@ -277,6 +277,7 @@ BRANCHES: dict[str, Callable[[Any], Callable[[Any, Any], Any]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", BRANCHES)
 def test_branches_that_are_not_taken_read_nothing(way: str) -> None:
     def f(x: Any, i: Any) -> Any:

@@ -37,6 +37,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "args"), CASES)
 def test_agrees_with_numpy(name, args):
     expected = getattr(np, name)(*args)

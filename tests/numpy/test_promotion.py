@@ -231,13 +231,13 @@ def check(name: str, run: Callable[[Pair], Any]) -> None:
     report(rows)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if not n.startswith("operator")])
 def test_eager(name: str) -> None:
     check(name, lambda pair: outcome(FUNCTIONS[name], fnp, MASK, pair.x, pair.y))
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_mapped(name: str) -> None:
     def run(pair: Pair) -> Any:
@@ -320,13 +320,13 @@ def sampled_dtype(name: str) -> np.dtype[Any]:
     return DTYPES[int(np.random.default_rng(seed).integers(len(DTYPES)))]
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled(name: str) -> None:
     check_compiled(name, sampled_dtype(name))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", ["add", "divide", "less", "arctan2", "power", "where", "clip"])
 def test_traced_numbers(name: str) -> None:
     for dtype in map(np.dtype, ("i1", "u1", "f4")):

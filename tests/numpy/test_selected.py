@@ -83,6 +83,7 @@ def test_results_are_numpys(program: Callable[..., Any]) -> None:
         np.testing.assert_allclose(lanes, np.stack([want, want]), rtol=1e-14)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_derivatives_know_nothing_of_other_elements(program: Callable[..., Any]) -> None:
     def total(x: Any) -> Any:

@@ -300,7 +300,7 @@ def test_gradients(function, x):
     fg.testing.check_grads(function, (x,), order=2)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("function", "x"), [c[1:] for c in SMOOTH], ids=[c[0] for c in SMOOTH])
 def test_compilation_and_batching(function, x):
     np.testing.assert_allclose(fg.jit(function)(x), function(x), rtol=1e-9, atol=1e-9)
@@ -398,7 +398,7 @@ def test_refusals(call, error):
 LENGTHS = [(300, 200), (200, 300), (129, 129), (20000, 3)]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 @pytest.mark.parametrize("dtype", ["d", "f", "D", "i8", "?"])
@@ -418,7 +418,7 @@ def test_long_convolutions(lengths, mode, dtype):
         np.testing.assert_allclose(mapped[1], getattr(np, name)(x[::-1], y, mode), 1e-4, 1e-3)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 def test_derivatives_of_long_convolutions(lengths, mode):
@@ -452,7 +452,7 @@ SAMPLES = [(5,), (1, 5), (5, 1), (3, 4), (1, 1), (1,), (2, 0), (0, 2)]
 COVARIANCE_KEYWORDS = [{}, {"bias": True}, {"ddof": 0}, {"ddof": 9}, {"ddof": 1.5}, {"dtype": "f4"}]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("rowvar", [True, False])
 @pytest.mark.parametrize("shape", SAMPLES, ids=str)
 def test_covariances_of_every_shape(shape, rowvar):

@@ -78,7 +78,7 @@ def first_lane(found: Any) -> Any:
     return fg.tree.map(lambda x: x[0], found)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_as_numpy(name: str) -> None:
     function, taken, refused = CONDITIONS[name]
@@ -117,6 +117,7 @@ def test_checkify_finds_them(name: str) -> None:
     assert first_word(name) in check(np.asarray(refused[0]))[0].get()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_by_the_rule_of_jax_nothing_is_asked(name: str) -> None:
     function, taken, refused = CONDITIONS[name]

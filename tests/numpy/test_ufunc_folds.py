@@ -66,7 +66,7 @@ def differs(name: str, kind: str, method: str, options: dict[str, Any]) -> bool:
     return "dtype" in options and name.startswith(("logical", "less", "equal", "bitwise", "gcd"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("rate", [100, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", UFUNCS)
 def test_folds(name: str, rate: int) -> None:

@@ -31,7 +31,7 @@ def traced(function, x):
     return fg.vmap(function)(np.stack([x, x]))[1]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("name", "x"), [*((n, X) for n in NAMES), *((n, N) for n in INTEGERS)])
 def test_methods(name, x):
     theirs, ours = getattr(np, name), getattr(fnp, name)
@@ -123,6 +123,7 @@ def test_facts_of_ufuncs(name):
 UPDATES = ["add", "subtract", "multiply", "divide", "minimum", "maximum", "power", "sqrt"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", UPDATES)
 def test_elements_that_a_ufunc_changes(name):
     theirs, ours = getattr(np, name), getattr(fnp, name)

@@ -52,6 +52,7 @@ def test_the_shape_is_known(name: str) -> None:
                 assert ours.dtype == theirs.dtype
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_there_is_no_slope(name: str) -> None:
     def f(x: Any) -> Any:
@@ -129,7 +130,7 @@ REDUCTIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("name", REDUCTIONS)

@@ -200,6 +200,7 @@ def custom(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return g
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_numpys(name: str) -> None:
     expected = PROGRAMS[name](np, X)
@@ -368,6 +369,7 @@ def test_random_programs(seed: int) -> None:
     np.testing.assert_allclose(got[1], run(program, np, -X), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "seed", [*range(3), *(pytest.param(s, marks=pytest.mark.nightly) for s in range(3, 60))]
 )
@@ -426,6 +428,7 @@ def row_assigned(i: Any) -> Any:
     return y
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LOOKUPS)
 def test_constants_are_indexed_by_traced_integers(name: str) -> None:
     function, reference = LOOKUPS[name]

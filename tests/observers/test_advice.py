@@ -200,6 +200,7 @@ CONDITIONS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_a_condition_is_needed(name):
     function, words = CONDITIONS[name]
@@ -300,7 +301,7 @@ def test_where_everything_is_installed_the_innermost_line_is_named(installed):
     assert location is not None
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("function", "matrix"),
     [

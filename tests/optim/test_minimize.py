@@ -30,6 +30,7 @@ def bowl(p: Any) -> Any:
 START = {"a": np.array([0.5, 0.8]), "b": np.array([[1.2], [0.7]])}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_finds_the_minimum(method):
     f = rosenbrock if method in ("BFGS", "Newton-CG", "trust-exact", "trust-krylov") else bowl
@@ -42,6 +43,7 @@ def test_every_method_finds_the_minimum(method):
         np.testing.assert_allclose(result.x[name], 1.0, atol=2e-3)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", ["BFGS", "L-BFGS-B", "Newton-CG", "trust-exact", "SLSQP"])
 def test_iterations_are_those_of_scipy_with_its_own_derivatives(method):
     x0 = np.array([1.3, 0.7, 0.8, 1.9, 1.2])
@@ -87,6 +89,7 @@ def test_gradients_are_exact_where_differences_are_not():
     np.testing.assert_allclose(result.x, 1.0, atol=1e-6)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("bounds", "expected"),
     [
@@ -136,6 +139,7 @@ CONSTRAINTS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", [None, "trust-constr"])
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_constraints_get_trees_and_exact_derivatives(name, method):

@@ -92,7 +92,7 @@ def test_fifty_steps_are_those_of_optax(name):
     np.testing.assert_allclose(actual, recorded("optax", name), rtol=0, atol=1e-10)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "name",
     [

@@ -45,7 +45,7 @@ def in_dtype(name: str, dtype: str) -> Any:
     return made(name)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_float32_stays_float32(name):
     params, tx = start(np.float32), in_dtype(name, "float32")
@@ -72,7 +72,7 @@ def trained(tx: Any, params: Any, steps: int = 5) -> Any:
     return fg.lax.scan(body, (params, tx.init(params)), length=steps)[0][0]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", ["sgd nesterov", "rmsprop centered", "adamw", "lamb", "lbfgs"])
 def test_learning_rates_can_be_learned(name):
     function, arguments = OPTIMIZERS[name]
@@ -119,7 +119,7 @@ def test_line_searches_are_differentiable(search):
     np.testing.assert_allclose(fg.grad(final_loss)(1.3), expected, rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", ["sgd momentum", "adam", "lion", "lamb", "radam"])
 def test_an_ensemble_of_learning_rates(name):
     function, arguments = OPTIMIZERS[name]
@@ -182,7 +182,7 @@ def test_a_step_may_overwrite_its_state():
         np.testing.assert_allclose(new[key], x, rtol=1e-12)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_schedules_are_traced_and_differentiated(name):
     function, arguments = SCHEDULES[name]

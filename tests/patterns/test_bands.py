@@ -79,7 +79,7 @@ def products(matrix, derivative):
         )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("f", [ahead, scaled, of_slices, of_neighbours, of_two])
 def test_hessians(f, breadths, monkeypatch):
     monkeypatch.setattr("funcgrad.patterns.diagonals.MOST_DIAGONALS", 4)

@@ -96,7 +96,7 @@ def diagonals_of(f, x):
     return derivative.diagonals(derivative.results([x])[1], False)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("f", STEPS)
 def test_jacobians_are_the_dense_ones(f, dtype):
@@ -218,13 +218,14 @@ def with_hubs_that_meet(x):
 HUBS = [arrow, around_the_first, with_a_hub, with_two_hubs, with_hubs_that_meet]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", HUBS)
 def test_dense_rows_of_hessians_are_those_of_columns(f, monkeypatch):
     monkeypatch.delattr("funcgrad.api.sparse_derivatives.coloring")
     assert fg.hessian(f, sparse=True)(np.linspace(0.1, 1.0, 24)).shape == (24, 24)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("f", [wood, staggered, sparse_parts, in_groups, coupled, *HUBS])
 @pytest.mark.parametrize("n", [12, 24, 96])
 def test_strided_parts_of_hessians(f, n):

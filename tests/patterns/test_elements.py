@@ -52,7 +52,7 @@ def jacobian(f, x):
     return np.stack([f(x + 1e-30j * e).imag / 1e-30 for e in np.eye(len(x))], 1)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("f", [one_by_one, in_turn, with_ends, two_loops, two_lists, on_a_grid])
 def test_derivatives(f):
     x = np.random.default_rng(0).uniform(-1.0, 1.0, 100)

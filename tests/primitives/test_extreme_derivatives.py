@@ -319,7 +319,7 @@ def check_pair(name: str, dtype: Any, wrap: Any) -> None:
                 check(ours[k : k + 1], np.array([slope]), 2.0, f"{what} at {x[k]}, {y[k]}")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @DTYPES
 @pytest.mark.parametrize("wrap", WAYS)
 @pytest.mark.parametrize("name", PAIRS)

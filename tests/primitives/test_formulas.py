@@ -82,7 +82,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Sequence[np.ndarray]]] = {
 LEAST = {"digamma": 1.0, "gammaln": 1.0}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", CASES)
 def test_formulas_are_accurate(name: str, dtype: Any) -> None:
@@ -136,6 +136,7 @@ def test_elements_of_repeated_formulas_end_by_themselves(shape: Any, dtype: Any)
     assert "  while" not in text.partition("\nplan\n")[2].partition("\n# kernel")[0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [*CASES, "entr", "logit"])
 def test_special_values_are_those_of_scipy(name: str) -> None:
     x = np.concatenate([SPECIAL, EXTREME])
@@ -294,6 +295,7 @@ def test_exponentials_of_complex_numbers_are_those_of_numpy(dtype: Any) -> None:
     assert found.dtype == dtype
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 @pytest.mark.parametrize("n", [-9, -8, -5, -3, -1, 0, 1, 4, 5, 7, 8, 9])
 def test_integer_powers(dtype: Any, n: int) -> None:
@@ -310,7 +312,7 @@ def test_integer_powers(dtype: Any, n: int) -> None:
         np.testing.assert_array_equal(fg.jit(lambda x: x**n)(edges), expected)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 @pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 300.0])
 def test_exponentials_of_traced_matrices(dtype: Any, size: float) -> None:

@@ -94,7 +94,7 @@ def test_plans_call_no_numpy(name: str) -> None:
     assert "numpy:" not in text.partition("\nplan\n")[2]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("name", [n for n in OPERATIONS if not n.startswith("eig")])
 def test_matrices_that_are_not_finite_are_nan_and_others_are_not(name: str, bad: float) -> None:

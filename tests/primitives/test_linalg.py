@@ -200,7 +200,7 @@ def test_singular_matrices_raise_as_in_numpy(primitive):
         primitive.bind(*args)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("n", [3, 40, 300])
 @pytest.mark.parametrize("code", "fdFD")
 def test_factors_of_indefinite_matrices_are_nan_if_asked(n, code):

@@ -45,6 +45,7 @@ def expected(name: str, n: int) -> np.ndarray:
     return np.array([exact(name, n, x) for x in PLACES[name]])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", DERIVATIVES)
 @pytest.mark.parametrize(
     "n", [pytest.param(n, marks=() if n in ORDERS else pytest.mark.nightly) for n in range(17)]
@@ -129,7 +130,7 @@ CASES: dict[str, tuple[int, Callable[[Any], Any], Callable[[Any], Any], tuple[fl
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_made_of_quotients(name: str) -> None:
     order, function, same, places = CASES[name]

@@ -43,7 +43,7 @@ def at(case: Case, number: float) -> tuple[Callable[..., Any], list[Any]]:
     return function, [np.full(np.shape(args[i]), number, np.result_type(args[i])) for i in active]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", ELEMENTWISE)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_ways_agree_at_singular_points(name: str) -> None:

@@ -37,7 +37,7 @@ def chosen(row, k):
     return [i for *_, i in sorted(keys)[:k]]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", "?bBhHiIqQfd")
 @pytest.mark.parametrize("kind", ["ties", "ascending", "descending", "nan"])
 def test_few_of_many_elements_are_those_of_the_definition(dtype, kind):

@@ -122,6 +122,7 @@ def test_incomplete_beta():
     np.testing.assert_allclose(slope(sp.betainc, 2.5, 0.7, 0.3), expected, 1e-13)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("a", "b"), [(0.1, 3.0), (2.5, 0.7), (40.0, 60.0), (300.0, 0.5)])
 @pytest.mark.parametrize("x", [1e-4, 0.3, 0.5, 0.7, 0.999])
 def test_incomplete_beta_in_its_shapes(a, b, x):
@@ -151,7 +152,7 @@ def test_limits_at_zero(primitive, expected):
     assert slope(primitive, 0.0) == expected
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("primitive", "function"),
     [

@@ -177,7 +177,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...
 """A program for each trial, and the same with the change."""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_each_trial_is_made_of_a_program_that_it_is_for(name: str) -> None:
     """And the change that it names can be made: results are the same."""

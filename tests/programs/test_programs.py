@@ -56,6 +56,7 @@ def test_there_are_enough_programs_of_both_styles():
     assert set(PROGRAMS) >= QUICK
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", sorted(QUICK))
 def test_a_sample_of_the_programs(name):
     assert run(name)

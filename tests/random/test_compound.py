@@ -38,7 +38,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CASES)
 def test_goodness_of_fit(name):
     draw, parameters, cdf = CASES[name]
@@ -59,6 +59,7 @@ def implicit(distribution, x, *parameters):
     return -change / (2 * h) / distribution.pdf(x, *parameters)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("a", [0.05, 0.7, 2.5, 60.0])
 def test_derivatives_of_gamma_numbers_are_implicit(a):
     for seed in range(4):
@@ -108,7 +109,7 @@ def test_pathwise_derivatives(name):
     check_grads(lambda *p: draw(KEY, *p, shape=(4,)), parameters, order=1, rtol=1e-4)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", CASES)
 def test_keys_are_mapped(name):
     draw, parameters, _ = CASES[name]
@@ -125,6 +126,7 @@ def test_compiled_gamma_numbers():
     np.testing.assert_allclose(slope, fg.grad(lambda v: random.gamma(KEY, v))(2.0), 1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["gamma", "loggamma"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_gamma_numbers_outside_of_their_parameters(name, dtype):

@@ -22,7 +22,7 @@ CASES = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CASES)
 def test_goodness_of_fit(name):
     draw, parameters, distribution = CASES[name]

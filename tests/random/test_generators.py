@@ -56,7 +56,7 @@ def test_words_are_those_of_jax(name):
     assert key.nbytes == 4 * len(words)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", GENERATORS)
 def test_arrays_of_keys(name):
     """What moves elements moves keys, also of four words, and transformations take them."""

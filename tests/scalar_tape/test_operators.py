@@ -81,7 +81,7 @@ def test_functions_at_extremes_are_as_on_a_kept_tape(ufunc, kind):
         check_as_kept(lambda x, f=ufunc: f(x * 1.0) * x, kind(x))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("kind", [float, np.float64])
 @pytest.mark.parametrize("name", OPERATORS)

@@ -31,6 +31,7 @@ def check(found: Any, expected: Any) -> None:
     np.testing.assert_allclose(found, expected, scale, scale)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["convolve2d", "correlate2d"])
 @pytest.mark.parametrize("dtypes", DTYPES)
 def test_matrices(dtypes: str, name: str) -> None:
@@ -56,7 +57,7 @@ def test_the_compiled_correlation_and_its_derivatives(shapes: Any) -> None:
     check_grads(lambda x, y: np.abs(f(x, y)) ** 2, (x, y), order=1)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", ["convolve", "correlate"])
 @pytest.mark.parametrize("dtypes", DTYPES)
 def test_images(dtypes: str, name: str) -> None:

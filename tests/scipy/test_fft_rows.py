@@ -70,6 +70,7 @@ def test_vmap(row: Row) -> None:
     check_mapped(fft, scipy.fft, row)
 
 
+@pytest.mark.sampled(2)
 @each(ROWS, fast=4)
 def test_compiled(row: Row) -> None:
     check_compiled(fft, row)

@@ -85,7 +85,7 @@ ELLIPTIC: dict[str, tuple[Any, Any, list[float]]] = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", ELLIPTIC)
 def test_of_elliptic_integrals(name: str) -> None:
     ours, theirs, places = ELLIPTIC[name]
@@ -138,7 +138,7 @@ ROTATIONS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", ROTATIONS)
 def test_of_rotations(name: str) -> None:
     ours, theirs = ROTATIONS[name]

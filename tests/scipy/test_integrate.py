@@ -81,6 +81,7 @@ INTEGRALS: list[Any] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("f", "a", "b", "expected"), INTEGRALS)
 def test_quad(f: Any, a: float, b: float, expected: float) -> None:
     value, error = integrate.quad(f, a, b)

@@ -219,7 +219,7 @@ MAKERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", MAKERS)
 def test_derivatives_in_everything(name: str) -> None:
     make = MAKERS[name]

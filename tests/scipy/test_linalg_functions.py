@@ -232,7 +232,7 @@ def test_values(case):
     compare(case.call(linalg, *case.args), scipys(case, *case.args), 1e-11)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @each_row
 def test_single_precision(case):
     args = [np.asarray(a, np.float32) for a in case.args]
@@ -306,7 +306,7 @@ def test_complex_derivatives(case):
     np.testing.assert_allclose(np.real(backward), np.real(forward), 1e-8, 1e-8)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("case", [c for c in ROWS if c.stacks], ids=str)
 def test_stacks_and_maps(case):
     stacks = [np.stack([a, 1.1 * a]) for a in case.args]

@@ -100,7 +100,7 @@ def test_values(row: Row) -> None:
     check_value(ndimage, scipy.ndimage, row)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @each(ROWS)
 def test_derivatives(row: Row) -> None:
     is_smooth = not any(part in row.name for part in CHOOSING) or "gauss" in row.name
@@ -132,6 +132,7 @@ def test_beyond_the_ends(mode: str) -> None:
         np.testing.assert_allclose(found, expected, 1e-10, 1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_places_beyond_the_ends(mode: str) -> None:
     for order in (0, 1, 3):

@@ -217,7 +217,7 @@ def test_messages(call: Any, text: str) -> None:
         fg.jit(call)(np.ones(2))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("n", [1, 3, 400])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_compiled_solvers_keep_the_dtype(n: int, dtype: Any) -> None:

@@ -176,7 +176,7 @@ def test_what_fits_into_no_band_is_dense() -> None:
     np.testing.assert_allclose(found.y[:, -1], np.exp(-1), rtol=1e-2)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("way", ["rows", "columns", "sparse"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
 def test_bands_solve_what_dense_factors_solve(
@@ -215,7 +215,7 @@ def test_bands_solve_what_dense_factors_solve(
     np.testing.assert_allclose(found, other, accuracy, accuracy)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("below", "above"), [(0, 0), (1, 0), (0, 2), (1, 1), (2, 3), (4, 4)])
 def test_bands_of_few_diagonals(below: int, above: int) -> None:
     """Compiled, with every row exchanged that can be."""
@@ -295,6 +295,7 @@ def test_columns_are_ordered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert specs == ["COLAMD", "NATURAL", "NATURAL"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [1, 3, 40, 150])
 def test_elimination_without_exchanges(n: int, dtype: Any) -> None:

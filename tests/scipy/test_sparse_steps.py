@@ -167,6 +167,7 @@ def test_trust_regions_of_small_problems_are_as_before() -> None:
     np.testing.assert_allclose(found.x, 1.0, atol=1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("function", "most_work"), [(chain, 1e10), (far_apart, 1e10), (far_apart, 0)]
 )
@@ -248,7 +249,7 @@ def test_matrices_that_are_not_positive_definite() -> None:
         factors.solve(matrix.data, np.ones(25))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("few", [0, 100])
 @pytest.mark.parametrize("work", [0.0, 1e10])

@@ -99,6 +99,7 @@ def test_zeta():
     np.testing.assert_allclose(fg.grad(special.zeta, 1)(2.5, 0.5), -2.5 * reference.zeta(3.5, 0.5))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("s", "q"), [(2.5, 0.5), (1.01, 3.0), (30.0, 0.2), (4.0, 90.0)])
 def test_zeta_in_the_exponent(s, q):
     slope = fg.jit(fg.grad(special.zeta))(s, q)

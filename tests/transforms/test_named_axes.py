@@ -105,7 +105,7 @@ def test_gradients_around_the_map_agree_with_finite_differences(name):
     np.testing.assert_allclose(fg.jvp(loss, (x,), (direction,))[1], slope, rtol=1e-6)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_gradients_inside_the_map_are_those_of_the_sum_of_all_losses(name, mode):
@@ -281,7 +281,7 @@ INSIDE = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("inside", INSIDE)
 @pytest.mark.parametrize("kind", ["vjp", "jvp"])

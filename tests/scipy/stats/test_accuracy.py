@@ -74,7 +74,7 @@ SUMMED = {"betabinom", "hypergeom"}
 """Distributions whose tails are sums of their masses: their searches take longest to compile."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(x, marks=pytest.mark.nightly) if x in SUMMED else x for x in DISCRETE],

@@ -32,7 +32,7 @@ def numbers(name):
     return getattr(scipy.stats, name).ppf(Q, *LAST[name])
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", ALL)
 def test_summaries_are_scipys(name):
     ours, reference = getattr(stats, name), getattr(scipy.stats, name)
@@ -56,7 +56,7 @@ def test_summaries_are_scipys(name):
         )
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_derivatives(name):
     ours, x, parameters = getattr(stats, name), numbers(name), LAST[name]
@@ -96,7 +96,7 @@ def test_derivatives_in_the_parameters_of_integers(name):
     assert fg.grad(lambda q: ours.ppf(q, *parameters))(0.3) == 0
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", SOME)
 def test_beyond_the_support_and_at_its_ends(name):
     ours, parameters = getattr(stats, name), LAST[name]
@@ -121,6 +121,7 @@ def test_beyond_the_support_and_at_its_ends(name):
     np.testing.assert_array_equal(ours.isf([1, 0], *parameters), ends)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SOME)
 def test_mapped_single_precision_and_empty(name):
     ours, x, parameters = getattr(stats, name), numbers(name), LAST[name]

@@ -151,6 +151,7 @@ def test_derivatives_and_maps(name, args, kwargs):
     np.testing.assert_allclose(mapped[0], along(*samples), 1e-11)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["skew", "zscore", "gmean", "pearsonr", "rankdata", "mode"])
 def test_compiled(name):
     function = getattr(stats, name)
