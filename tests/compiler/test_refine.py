@@ -132,7 +132,8 @@ STEPS = {
         ((20, 30), lambda x: x.reshape(-1)[-1:-590:-31], True),
         ((20, 30), lambda x: x.reshape(-1)[29::29], False),
         ((20, 30), lambda x: x.reshape(4, 5, 30)[1::2, 3, ::-7], True),
-        ((4, 30, 5), lambda x: x.reshape(-1)[3::156], True),
+        ((4, 30, 5), lambda x: x.reshape(-1)[1::156], True),
+        ((4, 30, 5), lambda x: x.reshape(-1)[3::156], False),  # the third is in another row
         ((4, 30, 5), lambda x: x.reshape(-1)[7], True),
         ((4, 30, 5), lambda x: x[:0], True),
     ],
