@@ -66,8 +66,8 @@ LADDER = (
     ("__main__",),
 )
 # The rooms of the compiler, likewise: what they agree on, libraries, what they offer, the loop
-# language, the machine's language, loop nests, what runs, what is known of it, and the list of
-# passes. Loop nests do not see what runs.
+# language, the machine's language, loop nests, what runs, what is known of it, what of that is on
+# disk, and the list of passes. Loop nests do not see what runs.
 ROOMS = (
     "",
     "machine",
@@ -79,6 +79,8 @@ ROOMS = (
     "nest",
     "runtime",
     "plans",
+    "fingerprints",
+    "kept_plans",
     "pipeline",
 )
 ORDERED = [i for i, row in enumerate(LADDER) if {"base", "lax", "api", "nn"} & {*row}]

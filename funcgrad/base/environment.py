@@ -149,6 +149,13 @@ VARIABLES: dict[str, Variable] = {
             "`reroll_loops`.",
         ),
         (
+            "FUNCGRAD_REUSE_PLANS",
+            "0 or 1",
+            "1",
+            _COMPILE,
+            "Keep the plans of programs beside their kernels, and use those that are there.",
+        ),
+        (
             "FUNCGRAD_REUSE_TRACES",
             "0 or 1",
             "1",

@@ -16,6 +16,7 @@ import numpy as np
 
 from funcgrad.base import environment, stacks
 from funcgrad.compiler import abi, machine
+from funcgrad.compiler.kept_plans import KeptPlan
 from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.nest.allocate import Memory, Nested, Section, place
 from funcgrad.compiler.nest.arrange import arrange, is_on
@@ -110,7 +111,55 @@ def _compiled(
     check_agreement(lowered)
     warn_of_length(program.name, [equation.source for equation in lowered.equations])
     n_threads = _n_threads(thread_limit(program) if threads is None else threads)
-    is_joined, is_general = flags
+    options = tuple(donated), limit, flags
+    is_kept = not any(flags) and environment.is_on("FUNCGRAD_REUSE_PLANS")
+    kept = KeptPlan(lowered, options, n_threads) if is_kept else None
+    executable = None if kept is None else _restored(kept, options, counts)
+    if executable is None:
+        executable = _planned_anew(program, lowered, options, n_threads, counts)
+        if kept is not None:
+            kept.write(executable)
+    for tell in observers:
+        tell(program, executable)
+    return executable
+
+
+_Options = tuple[tuple[bool, ...], int | None, tuple[bool, bool]]
+"""Donated inputs; the limit of memory; whether the plan is joined, and general."""
+
+
+def _restored(kept: KeptPlan, options: _Options, counts: kernel_store.Stats) -> Executable | None:
+    """The executable of a plan that is on disk."""
+    found = kept.read()
+    if found is None:
+        return None
+    program, n_threads = kept.program, kept.n_threads
+
+    def plan() -> Plan:
+        unused = kernel_store.Stats()
+        return stacks.with_room(
+            lambda: _planned_anew(program, program, options, n_threads, unused).plan
+        )
+
+    written = [value.home for value in found.graph.outputs if value.home is not value]
+    found.table.describe = lambda step: _described(executable.plan.jobs, int(bool(written)), step)
+    found.table.seal(found.graph.inputs, written)
+    stats = KernelStats(counts.compiled, counts.loaded_from_disk, counts.memory_hits)
+    executable = Executable(
+        found.graph, found.memory, found.table, plan, stats, found.nested, found.calls_libraries
+    )
+    return executable
+
+
+def _planned_anew(
+    program: Program,
+    lowered: Program,
+    options: _Options,
+    n_threads: int,
+    counts: kernel_store.Stats,
+) -> Executable:
+    """The executable of a program, planned and compiled."""
+    donated, limit, (is_joined, is_general) = options
     graph, jobs, memory = _plan(lowered, donated, n_threads, limit, is_general)
     if is_on("join"):
         join(jobs, _is_single, n_threads)
@@ -123,31 +172,26 @@ def _compiled(
     addresses = kernel_store.compile_kernels([*functions.values()], codes)
     sources = [*functions]
     stepper = _Stepper(addresses, n_threads)
-    made = [job for row in jobs for job in row]
-    table = StepTable([stepper.step(job) for job in made])
+    table = StepTable([stepper.step(job) for row in jobs for job in row])
     written = [value.home for value in graph.outputs if value.home is not value]
     if written:
         table.steps.insert(0, _disjoint_step(graph, written))
-    table.describe = partial(_described, made, int(bool(written)))
+    table.describe = partial(_described, jobs, int(bool(written)))
     table.seal(graph.inputs, written)
     _warn_of_python_loops(program, jobs)
     stats = KernelStats(counts.compiled, counts.loaded_from_disk, counts.memory_hits)
-    plan = Plan(lowered, graph, jobs, sources, memory, kernel_store.code_size(sources))
-    executable = Executable(
+    size = kernel_store.code_size(sources)
+    plan = Plan(lowered, graph, jobs, sources, memory, size, stepper.sites)
+    return Executable(
         graph,
         memory,
         table,
-        sources,
-        plan,
+        lambda: plan,
         stats,
         stepper.step_tables,
-        stepper.sites,
         any(isinstance(job, ForeignCall) and not job.is_own for job, _ in _every(jobs)),
         [job.node.primitive for job, _ in _every(jobs) if isinstance(job, PythonCall)],
     )
-    for tell in observers:
-        tell(program, executable)
-    return executable
 
 
 observers: list[Callable[[Program, Executable], None]] = []
@@ -236,15 +280,16 @@ def _drop_unread(graph: Graph) -> None:
             value.array = np.empty(0, value.dtype)
 
 
-def _described(jobs: Sequence[Job], offset: int, step: int) -> str:
+def _described(jobs: Sequence[Sequence[Job]], offset: int, step: int) -> str:
     """The user's lines of a step of a table.
 
     Args:
-        jobs: Those of its steps.
+        jobs: What its steps run.
         offset: How many steps come before them.
         step: The number of the step.
     """
-    lines = source_lines(nodes_of(jobs[step - offset])) if step >= offset else iter(())
+    made = [job for row in jobs for job in row]
+    lines = source_lines(nodes_of(made[step - offset])) if step >= offset else iter(())
     return "".join(f"\n  at            {line}" for line in itertools.islice(lines, 3))
 
 

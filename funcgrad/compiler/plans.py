@@ -8,7 +8,7 @@ from funcgrad.base.records import dataclass
 from funcgrad.compiler.nest.allocate import Memory, Nested
 from funcgrad.compiler.nest.kernel import Kernel
 from funcgrad.compiler.nest.layout import Value
-from funcgrad.compiler.nest.nodes import Graph, Node, all_nodes
+from funcgrad.compiler.nest.nodes import Graph, Node, Site, all_nodes
 from funcgrad.compiler.runtime.matmul import Multiplication
 from funcgrad.compiler.runtime.python_calls import PythonCall
 from funcgrad.compiler.runtime.routines import ForeignCall
@@ -34,6 +34,7 @@ class Plan:
         sources: The kernels, by number.
         memory: Where everything is.
         code_bytes: Size of the kernels' object files.
+        sites: What kernels may refuse, by the numbers that they know.
     """
 
     program: Program
@@ -42,6 +43,7 @@ class Plan:
     sources: Sequence[str]
     memory: Memory
     code_bytes: int
+    sites: Sequence[Site] = ()
 
     def largest(self) -> str:
         """The largest array that a call allocates, and the line that makes it."""

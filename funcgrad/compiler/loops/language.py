@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from funcgrad.base.digests import digest
 from funcgrad.base.forking import cached_property
 from funcgrad.base.records import dataclass
 from funcgrad.intrinsics import OPERATORS
@@ -367,6 +368,11 @@ class Function:
     def name(self) -> str:
         """Its key in memory: its text."""
         return self.text
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of its name, by which its code is known."""
+        return digest(self.name.encode())
 
     @cached_property
     def text(self) -> str:

@@ -36,6 +36,19 @@ SOURCES = (
 compiler's files have no part in it; that a change of one of them compiles kernels again costs less
 than one forgotten in a list."""
 
+_FOLDERS = ("base", "core", "higher_order", "passes", "primitives", "transforms")
+PLANNERS = (*map(_PACKAGE.joinpath, _FOLDERS), _PACKAGE / "dtypes.py", _PACKAGE / "lowering.py")
+"""Sources, besides those above, that the plan of a program follows from: operations and passes."""
+
+_ROOMS = frozenset(path.stem for path in (*SOURCES, *PLANNERS) if path.parent == _PACKAGE)
+
+
+def is_of_plans(module: str) -> bool:
+    """Whether a module is one of those whose sources plans are kept under."""
+    package, _, rest = module.partition(".")
+    return package == _PACKAGE.name and rest.partition(".")[0] in _ROOMS
+
+
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _PROCESSOR = "/proc/cpuinfo"
 
@@ -53,13 +66,16 @@ def sources_digest(*places: Path) -> str:
 
 def _sources(place: str) -> list[str]:
     """A file, or the sources in a folder."""
-    found = [
-        os.path.join(folder, name)
-        for folder, _, names in os.walk(place)
-        for name in names
-        if name.endswith(".py")
-    ]
-    return sorted(found) or [place]
+    if place.endswith(".py"):
+        return [place]
+    found = []
+    with os.scandir(place) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                found.append(entry.path)
+            elif entry.name != "__pycache__" and entry.is_dir():
+                found += _sources(entry.path)
+    return sorted(found)
 
 
 def installation() -> str | None:
@@ -75,7 +91,7 @@ def installation() -> str | None:
         with open(_BOOT, "rb") as file:
             boot = file.read()
         processor = _processor()
-        files = [path for place in map(str, SOURCES) for path in _sources(place)]
+        files = [path for place in map(str, (*SOURCES, *PLANNERS)) for path in _sources(place)]
         files += llvm_files()
         states = [(path, os.stat(path)) for path in files]
         known = [(path, x.st_size, x.st_ino, x.st_mtime_ns, x.st_ctime_ns) for path, x in states]

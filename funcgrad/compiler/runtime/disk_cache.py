@@ -10,7 +10,7 @@ user alone: a file of somebody else, one that others may write to, and one with 
 as damaged.
 
 What all keys have in common and takes long to find is noted in a file of its own, ``<key>.facts``,
-which begins with its digest.
+which begins with its digest; so is the plan of a program, which is numbers and digests of kernels.
 
 The least recently used kernels go when the folder exceeds its limit. To add up its files takes
 longer than to compile where there are many, so not every process that adds a few does it: the keys,

@@ -19,7 +19,7 @@ import numpy as np
 
 from funcgrad.base import stacks
 from funcgrad.base.error_state import without_reports
-from funcgrad.base.forking import Lock
+from funcgrad.base.forking import Lock, cached_property
 from funcgrad.base.records import dataclass
 from funcgrad.compiler import abi
 from funcgrad.compiler.nest.allocate import Memory
@@ -320,20 +320,19 @@ class Executable:
         graph: The nodes.
         memory: Where everything is.
         table: What runs.
+        plan: Gives what the compiler knew of it, when somebody asks: a `compiler.plans.Plan`.
+        stats: Where its kernels came from.
+        nested: What loops and branches run.
         calls_libraries: Whether it calls functions of LAPACK or NumPy.
         evaluated: Operations that Python evaluates.
 
     Attributes:
         memory: Where everything is.
-        nested: What loops and branches run.
         timed: The same steps with clocks, which a call may be running.
         is_native: Whether calls run without Python.
         is_quiet: Whether NumPy, asked by the library, evaluates operations: it reports nothing, as
             kernels report nothing.
         n_objects: Inputs and outputs.
-        stats: Where its kernels came from.
-        kernels: Source of every different kernel.
-        plan: What the compiler knew of it: a `compiler.plans.Plan`.
     """
 
     def __init__(
@@ -341,21 +340,17 @@ class Executable:
         graph: Graph,
         memory: Memory,
         table: StepTable,
-        kernels: Sequence[str],
-        plan: Any,
+        plan: Callable[[], Any],
         stats: KernelStats,
         nested: Sequence[StepTable] = (),
-        sites: Sequence[Site] = (),
         calls_libraries: bool = False,
         evaluated: Sequence[Primitive] = (),
     ) -> None:
         self.nested = tuple(nested)  # their tables are read while it runs
         self.timed: Any = None
-        self._sites = tuple(sites)
         self.stats = stats
-        self.kernels = list(kernels)
-        self.plan = plan
-        self._graph = graph
+        self.calls_libraries = calls_libraries
+        self._plan = plan
         self.memory = memory
         self.table = table
         self.is_native = not evaluated
@@ -381,6 +376,11 @@ class Executable:
         if calls_libraries:
             self.run = partial(_run_with_room, self.run)
         self.numbers = Numbers.of(self)
+
+    @cached_property
+    def plan(self) -> Any:
+        """All that the compiler knew of it: a `compiler.plans.Plan`."""
+        return self._plan()
 
     @property
     def is_one_step(self) -> bool:
@@ -475,7 +475,7 @@ class Executable:
             return self._raised(frame)
         if reason != abi.REFUSED:
             return CompilerError(f"step {code - 1} of a compiled program failed.")
-        site = self._sites[number]
+        site = self.plan.sites[number]
         equation = site.equation
         operand = site.operand
         if position == NOWHERE:
@@ -495,7 +495,7 @@ class Executable:
         The ones that NumPy meets first, as far as index arrays are arguments; else what the kernel
         has found.
         """
-        sites = {x.operand: x for x in self._sites if x.equation is site.equation}
+        sites = {x.operand: x for x in self.plan.sites if x.equation is site.equation}
         for operand, other in sorted(sites.items()):
             array = self._argument(other, frame)
             if array is not None:
@@ -507,7 +507,7 @@ class Executable:
     def _argument(self, site: Site, frame: Frame) -> np.ndarray | None:
         """The index array of a site, if it is an argument as it was passed."""
         index = site.index
-        if not isinstance(index, View) or index.value not in self._graph.inputs:
+        if not isinstance(index, View) or index.value not in self.plan.graph.inputs:
             return None
         if not index.value.nbytes or any(source is not None for source in self.sources):
             return None  # donated memory may have been written to

@@ -12,6 +12,7 @@ import numpy as np
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.loops.library.fourier import MEANINGS, PASS_WORDS, Fourier, Layout, passes_of
+from funcgrad.compiler.nest.kernel import Bits
 from funcgrad.compiler.runtime import kernel_store
 from funcgrad.dtypes import complex_dtype, real_dtype
 from funcgrad.lowering import FourierCall
@@ -56,7 +57,7 @@ def words(call: FourierCall, dtype: np.dtype[Any]) -> tuple[list[int], list[np.n
         "target_lane": written[2],
         "first_part": parts[call.inverse],
         "second_part": parts[not call.inverse],
-        "scale": int(scale),
+        "scale": Bits(scale),
         "roots": 0,
         "roots_step": 0,
         "roots_part": 0,

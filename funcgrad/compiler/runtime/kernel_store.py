@@ -34,7 +34,7 @@ from funcgrad.compiler.abi import ABI, CONTROL_WORDS, OWN_WORD
 from funcgrad.compiler.loops.language import Function, NamedFunction
 from funcgrad.compiler.loops.library import tiles
 from funcgrad.compiler.runtime import threads
-from funcgrad.compiler.runtime.dependencies import SOURCES, installation, sources_digest
+from funcgrad.compiler.runtime.dependencies import PLANNERS, SOURCES, installation, sources_digest
 from funcgrad.compiler.runtime.disk_cache import DiskCache, from_home, open_default, size_limit
 from funcgrad.compiler.runtime.executor import executor_code as executor_program
 from funcgrad.compiler.runtime.linker import link
@@ -57,6 +57,7 @@ class Stats:
 
 _STATS = Stats()
 _ADDRESSES: dict[str, int] = {}
+"""Addresses of code, by the digest of its name."""
 _SIZES: dict[str, int] = {}
 _LOCK = Lock()
 """Held while kernels are compiled; a child of a fork compiles what it needs itself."""
@@ -108,18 +109,38 @@ def compile_kernels(
         args)``, valid until the process ends.
     Raises: CompilerError: A kernel does not compile.
     """
-    missing = [function for function in functions if function.text not in _ADDRESSES]
+    missing = [function for function in functions if function.digest not in _ADDRESSES]
     for _ in range(len(functions) - len(missing)):
         _count("memory_hits")
     # The longest first, so that none is left to be compiled alone when the others are there.
     missing.sort(key=lambda function: len(function.text), reverse=True)
-    named = [code for code in codes if code.name not in _ADDRESSES]
+    named = [code for code in codes if code.digest not in _ADDRESSES]
     named.sort(key=lambda code: code.is_brief)
     n_long = sum(not code.is_brief for code in named)
     builds = [*map(_build_of, [*named[:n_long], *missing, *named[n_long:]])]
     if builds:
         _build(builds)
-    return {function.text: _ADDRESSES[function.text] for function in functions}
+    return {function.text: _ADDRESSES[function.digest] for function in functions}
+
+
+def load_kept(kernels: Sequence[str], codes: Iterable[str]) -> dict[str, int] | None:
+    """Addresses of code that is in memory or on disk, by digest; nothing if some is in neither.
+
+    Args:
+        kernels: Digests of the names of kernels.
+        codes: Those of other functions.
+    """
+    with _LOCK:
+        names = [*kernels, *codes]
+        missing = [_Stored(name, k < len(kernels)) for k, name in enumerate(names)]
+        missing = [code for code in missing if code.digest not in _ADDRESSES]
+        if not all(code.is_read() for code in missing):
+            return None
+        for _ in range(len(kernels) - sum(code.is_kernel for code in missing)):
+            _count("memory_hits")
+        for code in missing:
+            code.link()
+        return {name: _ADDRESSES[name] for name in names}
 
 
 def kernel_with_lines(function: Function, lines: Sequence[int]) -> LinedBuild | None:
@@ -142,9 +163,14 @@ def kernel_with_lines(function: Function, lines: Sequence[int]) -> LinedBuild | 
 _LINED: dict[str, LinedBuild] = {}
 
 
+def digests_by_address() -> dict[int, str]:
+    """Names by which `load_kept` knows code, by its address."""
+    return {address: name for name, address in list(_ADDRESSES.items())}
+
+
 def code_size(texts: Iterable[str]) -> int:
     """Bytes of the object files of kernels that were compiled or loaded."""
-    return sum(_SIZES[text] for text in texts)
+    return sum(_SIZES[digest(text.encode())] for text in texts)
 
 
 def loaded() -> tuple[int, int]:
@@ -157,9 +183,9 @@ def loaded() -> tuple[int, int]:
 
 def code_address(code: NamedFunction) -> int:
     """The native code of a program that is written down."""
-    if code.name not in _ADDRESSES:
+    if code.digest not in _ADDRESSES:
         _build([_build_of(code)])
-    return _ADDRESSES[code.name]
+    return _ADDRESSES[code.digest]
 
 
 _COPIES = itertools.count()
@@ -284,7 +310,7 @@ def _build(builds: Sequence[_Build]) -> None:
     with _LOCK:
         waiting: deque[_Build] = deque()
         for build in builds:
-            if build.text in _ADDRESSES:  # by another thread, meanwhile
+            if build.digest in _ADDRESSES:  # by another thread, meanwhile
                 _count("memory_hits", build.is_kernel)
                 continue
             if len(waiting) == _N_AT_ONCE:
@@ -299,26 +325,72 @@ def _build(builds: Sequence[_Build]) -> None:
 _N_AT_ONCE = 4 * (os.cpu_count() or 1)
 
 
-class _Build:
+class _Stored:
+    """Code that may be on disk.
+
+    Args:
+        digest: Of its name.
+        is_kernel: Whether it counts among the kernels of a program.
+
+    Attributes:
+        disk: The folder that it is looked for in.
+        code: The object file.
+        seconds: How long it took to come here.
+    """
+
+    def __init__(self, digest: str, is_kernel: bool) -> None:
+        self.digest = digest
+        self.symbol = f"fg_{digest[:32]}"
+        self.is_kernel = is_kernel
+        self.seconds = 0.0
+        self.disk: DiskCache | None = None
+        self.code: bytes | None = None
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Dependencies of its object file."""
+        return {**_environment(), "source": self.digest, "symbol": self.symbol}
+
+    @cached_property
+    def key(self) -> str:
+        """Name of its files on disk."""
+        return digest(repr(self.facts).encode())
+
+    def is_read(self) -> bool:
+        """Read the object file; whether it was there."""
+        self.disk = _disk()
+        # Into a new folder, keys are looked for when LLVM is at work on what is to be kept.
+        if self.disk is not None and (_noted() is not None or not self.disk.is_empty):
+            damaged = self.disk.damaged
+            self.code = self.disk.read(self.key, self.facts)
+            _STATS.damaged += self.disk.damaged - damaged
+        if self.code is not None:
+            _count("loaded_from_disk", self.is_kernel)
+        return self.code is not None
+
+    def link(self) -> None:
+        """Link the object file into the process."""
+        assert self.code is not None
+        _SIZES[self.digest] = len(self.code)
+        address = link(self.code, self.symbol)
+        _ADDRESSES[self.digest] = address or _llvmlite_path().load(self.code, self.symbol)
+
+
+class _Build(_Stored):
     """A kernel, or a program that is written down, on its way to native code.
 
     Args:
         function: What it does.
         text: What the code is looked up by, in memory and, as a digest, on disk, if it is no kernel
             of a program; by default the function's name.
-
-    Attributes:
-        is_kernel: Whether it counts among the kernels of a program.
     """
 
     def __init__(self, function: Function, text: str = "") -> None:
+        self.is_program = isinstance(function, NamedFunction)
+        name = digest(text.encode()) if text else function.digest
+        super().__init__(name, not (self.is_program or text))
         self.function = function
         self.text = text or function.name
-        self.digest = digest(self.text.encode())
-        self.symbol = f"fg_{self.digest[:32]}"
-        self.seconds = 0.0
-        self.is_program = isinstance(function, NamedFunction)
-        self.is_kernel = not (self.is_program or text)
 
     def _emission(self) -> Any:
         """Start to make the object file."""
@@ -333,29 +405,10 @@ class _Build:
     def begin(self) -> None:
         """Read the object file from disk if it is there, else start to compile it."""
         start = time.perf_counter()
-        self.disk = _disk()
-        self.code: bytes | None = None
-        # Into a new folder, keys are looked for when LLVM is at work on what is to be kept.
-        if self.disk is not None and (_noted() is not None or not self.disk.is_empty):
-            damaged = self.disk.damaged
-            self.code = self.disk.read(self.key, self.facts)
-            _STATS.damaged += self.disk.damaged - damaged
-        if self.code is not None:
-            _count("loaded_from_disk", self.is_kernel)
-        else:
+        if not self.is_read():
             with self._reported():
                 self.emission = self._emission()
         self.seconds += time.perf_counter() - start
-
-    @cached_property
-    def facts(self) -> dict[str, Any]:
-        """Dependencies of its object file."""
-        return {**_environment(), "source": self.digest, "symbol": self.symbol}
-
-    @cached_property
-    def key(self) -> str:
-        """Name of its files on disk."""
-        return digest(repr(self.facts).encode())
 
     def object_file(self) -> bytes:
         """Wait for the object file, and keep it."""
@@ -374,9 +427,7 @@ class _Build:
         """Wait for the object file, keep it, and link it into the process."""
         self.code = self.object_file()
         start = time.perf_counter()
-        address = link(self.code, self.symbol)
-        _SIZES[self.text] = len(self.code)
-        _ADDRESSES[self.text] = address or _llvmlite_path().load(self.code, self.symbol)
+        self.link()
         self.seconds += time.perf_counter() - start
         _STATS.log.append((self.text, self.seconds))
 
@@ -414,7 +465,7 @@ class LinedBuild(_Build):
     @property
     def address(self) -> int:
         """Address of its code."""
-        return _ADDRESSES[self.text]
+        return _ADDRESSES[self.digest]
 
 
 class _NumbaBuild(_Build):
@@ -431,8 +482,8 @@ class _NumbaBuild(_Build):
         """Let it live as long as the process."""
         _count("compiled", self.is_kernel)
         _BY_NUMBA.append(self.compiled)
-        _SIZES[self.text] = 0  # Numba does not tell
-        _ADDRESSES[self.text] = self.compiled.address
+        _SIZES[self.digest] = 0  # Numba does not tell
+        _ADDRESSES[self.digest] = self.compiled.address
         _STATS.log.append((self.text, self.seconds))
 
 
@@ -491,7 +542,7 @@ def _environment() -> dict[str, Any]:
     """Dependencies of the object code of a given source besides the source."""
     known = _noted()
     if known is not None:
-        return known
+        return {name: fact for name, fact in known.items() if name != _PLANNER}
     facts = {
         "abi": ABI,
         "python": sys.implementation.cache_tag,
@@ -500,8 +551,33 @@ def _environment() -> dict[str, Any]:
     }
     disk, key = _disk(), _installation()
     if disk is not None and key is not None:
-        disk.note(key, facts)
+        disk.note(key, {**facts, _PLANNER: _planner()})
     return facts
+
+
+_PLANNER = "planner"
+
+
+@cache
+def _planner() -> str:
+    """Digest of the sources that plans follow from, besides those of object code."""
+    known = _noted()
+    return sources_digest(*PLANNERS) if known is None else known[_PLANNER]
+
+
+def knows_plans() -> bool:
+    """Whether a plan of another process may be on disk."""
+    return not _is_by_numba() and _noted() is not None
+
+
+def plan_key(what: str) -> str | None:
+    """The name that a plan has on disk, if plans are kept there.
+
+    Args: what: The program, and what else it is planned for.
+    """
+    if _is_by_numba() or _disk() is None or _installation() is None:
+        return None
+    return digest(repr((_environment(), _planner(), np.__version__, what)).encode())
 
 
 class _Disk:

@@ -300,5 +300,10 @@ def pool(worker: int) -> Pool:
     return found
 
 
+def is_pool(address: int) -> bool:
+    """Whether there is a pool at an address."""
+    return any(pool.address == address for pool in _POOLS)
+
+
 _POOLS: list[Pool] = []
 """All pools: programs know their addresses, also those that a child has from its parent."""

@@ -326,7 +326,9 @@ class CompiledFunction:
             "arena_bytes": memory.arena_bytes,
             "table": executable.table_address,
             "run": executor_address(),
-            "first_message": self._number_of([described_site(site) for site in executable._sites]),
+            "first_message": self._number_of(
+                [described_site(site) for site in executable.plan.sites]
+            ),
         }
         words = np.array([*(head[name] for name in PLAN_WORDS), *sizes, *slots], np.int64)
         with self._lock:

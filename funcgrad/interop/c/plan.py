@@ -125,7 +125,7 @@ class PlanWriter:
         self.lines: list[str] = []
         self.marks: list[Mark] = []
         plan = executable.plan
-        self.memory = executable.memory
+        self.memory = plan.memory
         self.inner = {value: slot for slot, value in self.memory.arenas}
         self.numbered: dict[Value, int] = {}
         self.buffers: list[Buffer] = []
