@@ -17,9 +17,9 @@ import numpy as np
 from funcgrad.api.arguments import leaf_paths
 from funcgrad.api.custom import CustomFunction
 from funcgrad.api.differentiation import jvp, vjp
+from funcgrad.api.floats import OfFloats
 from funcgrad.api.vectorization import vmap
 from funcgrad.base.namespaces import present
-from funcgrad.base.pytree import tree_unflatten
 from funcgrad.base.records import dataclass
 from funcgrad.errors import ArgumentError, FuncgradError
 from funcgrad.primitives.objects import flatten_held
@@ -109,10 +109,6 @@ def direction(x: Any, rng: np.random.Generator) -> Any:
     return np.asarray(v, x.dtype)
 
 
-def _leaves(tree: Any) -> list[Any]:
-    return flatten_held(tree)[0]
-
-
 @dataclass(eq=False)
 class _Checker:
     modes: Sequence[str]
@@ -122,49 +118,35 @@ class _Checker:
     rng: np.random.Generator
 
     def check(self, f: Function, args: tuple[Any, ...], order: int, last: int) -> None:
-        leaves, treedef = flatten_held(args)
-        paths = leaf_paths(args)
-        active = [i for i, x in enumerate(leaves) if np.asarray(x).dtype.kind in "fc"]
-
-        def of_active(*values: Any) -> Any:
-            full = list(leaves)
-            for i, value in zip(active, values, strict=True):
-                full[i] = value
-            return f(*tree_unflatten(treedef, full))
-
-        point = [leaves[i] for i in active]
+        floats = OfFloats(f, args)
+        point = floats.point
         directions = [direction(x, self.rng) for x in point]
-        for i, k in enumerate(active):
-            self._check_one(of_active, point, directions, i, paths[k], order)
+        for i, k in enumerate(floats.active):
+            self._check_one(floats, point, directions, i, floats.paths[k], order)
         if order < last:
-            self._descend(of_active, point, directions, order, last)
+            self._descend(floats, point, directions, order, last)
 
     def _descend(
-        self, f: Function, point: list[Any], directions: list[Any], order: int, last: int
+        self, f: OfFloats, point: list[Any], directions: list[Any], order: int, last: int
     ) -> None:
         if "fwd" in self.modes:
             self.check(lambda *xs: jvp(f, xs, tuple(directions))[1], tuple(point), order + 1, last)
         if "rev" in self.modes:
-            cts = [direction(x, self.rng) for x in _leaves(f(*point))]
-
-            def pulled(*xs: Any) -> Any:
-                _, pull = vjp(lambda *ys: _leaves(f(*ys)), *xs)
-                return pull(cts)
-
-            self.check(pulled, tuple(point), order + 1, last)
+            cts = [direction(x, self.rng) for x in f(*point)]
+            self.check(lambda *xs: vjp(f, *xs)[1](cts), tuple(point), order + 1, last)
 
     def _check_one(
-        self, f: Function, point: list[Any], directions: list[Any], i: int, path: str, order: int
+        self, f: OfFloats, point: list[Any], directions: list[Any], i: int, path: str, order: int
     ) -> None:
         numeric = self._difference(f, point, directions[i], i)
         moves = [d if k == i else np.zeros_like(d) for k, d in enumerate(directions)]
         if "fwd" in self.modes:
             _, computed = jvp(f, tuple(point), tuple(moves))
-            for n, c in zip(numeric, _leaves(computed), strict=True):
+            for n, c in zip(numeric, computed, strict=True):
                 if np.asarray(c).dtype.kind in "fc":
                     self._compare(n, np.asarray(c), point[i], path, "fwd", order)
         if "rev" in self.modes:
-            value, pull = vjp(lambda *ys: _leaves(f(*ys)), *point)
+            value, pull = vjp(f, *point)
             cts = [direction(x, self.rng) for x in value]
             # Of functions that are not holomorphic only the real part of the product is kept.
             expected = sum(np.sum(c * n).real for c, n in zip(cts, numeric, strict=True))
@@ -173,13 +155,13 @@ class _Checker:
             scale = sum(np.nansum(np.abs(c * n)) for c, n in zip(cts, numeric, strict=True))
             self._compare(expected, computed, point[i], path, "rev", order, float(scale))
 
-    def _difference(self, f: Function, point: list[Any], direction: Any, i: int) -> list[Any]:
+    def _difference(self, f: OfFloats, point: list[Any], direction: Any, i: int) -> list[Any]:
         eps = self.eps or float(np.cbrt(np.finfo(np.asarray(point[i]).dtype).eps))
         high = [x + eps * direction if k == i else x for k, x in enumerate(point)]
         low = [x - eps * direction if k == i else x for k, x in enumerate(point)]
         dtype = np.asarray(point[i]).dtype
         high[i], low[i] = np.asarray(high[i], dtype), np.asarray(low[i], dtype)
-        pairs = zip(_leaves(f(*high)), _leaves(f(*low)), strict=True)
+        pairs = zip(f(*high), f(*low), strict=True)
         return [
             (np.asarray(a) - np.asarray(b)) / (2 * eps)
             if np.asarray(a).dtype.kind in "fc"
@@ -296,36 +278,17 @@ class _RuleChecker:
     def __init__(self, f: CustomFunction, args: tuple[Any, ...], numbers: _Checker) -> None:
         self.f = f
         self.numbers = numbers
-        self.static = f.rules.nondiff_argnums
-        self.args = args
-        places = [i for i in range(len(args)) if i not in self.static]
-        self.leaves, self.treedef = flatten_held([args[i] for i in places])
-        paths = [p for i in places for p in leaf_paths(args[i], f"args[{i}]")]
-        kept = [i for i, x in enumerate(self.leaves) if np.asarray(x).dtype.kind in "fc"]
-        self.active = kept
-        self.paths = [paths[i] for i in kept]
-        self.point = [np.asarray(self.leaves[i]) for i in kept]
+        fixed = [f"args[{i}]" for i in f.rules.nondiff_argnums]
+        self.plain, self.ruled = (OfFloats(g, args, fixed=fixed) for g in (f.rules.fun, f))
+        self.paths = [self.plain.paths[i] for i in self.plain.active]
+        self.point = [np.asarray(x) for x in self.plain.point]
         self.directions = [direction(x, numbers.rng) for x in self.point]
         out = f.rules.fun(*args)
-        self.values = [np.asarray(x) for x in _leaves(out)]
+        self.values = [np.asarray(x) for x in flatten_held(out)[0]]
         self.result_paths = leaf_paths(out, "result")
         self.numeric = [
-            numbers._difference(self.flat(f.rules.fun), self.point, d, i)
-            for i, d in enumerate(self.directions)
+            numbers._difference(self.plain, self.point, d, i) for i, d in enumerate(self.directions)
         ]
-
-    def flat(self, function: Function) -> Function:
-        """A function as one of the floating leaves of its differentiable arguments."""
-
-        def of_active(*values: Any) -> list[Any]:
-            leaves = list(self.leaves)
-            for i, value in zip(self.active, values, strict=True):
-                leaves[i] = value
-            rest = iter(tree_unflatten(self.treedef, leaves))
-            full = [a if i in self.static else next(rest) for i, a in enumerate(self.args)]
-            return _leaves(function(*full))
-
-        return of_active
 
     def title(self, rule: str) -> str:
         rules = self.f.rules
@@ -350,7 +313,7 @@ class _RuleChecker:
                 self.compare(expected, got, "jvp", path, against)
 
     def check_vjp(self) -> None:
-        values, pull = vjp(self.flat(self.f), *self.point)
+        values, pull = vjp(self.ruled, *self.point)
         self.check_values(values, "vjp")
         cts = [direction(x, self.numbers.rng) for x in self.values]
         pulled = list(pull(cts))
@@ -382,11 +345,9 @@ class _RuleChecker:
                 np.stack([x, x + d, x - d]) if i in mapped else x
                 for i, (x, d) in enumerate(zip(self.point, self.directions, strict=True))
             ]
-            batched = vmap(self.flat(self.f), in_axes=tuple(axes))(*stacked)
+            batched = vmap(self.ruled, in_axes=tuple(axes))(*stacked)
             rows = [
-                self.flat(self.f.rules.fun)(
-                    *(x[k] if i in mapped else x for i, x in enumerate(stacked))
-                )
+                self.plain(*(x[k] if i in mapped else x for i, x in enumerate(stacked)))
                 for k in range(3)
             ]
             for got, column, path in zip(
@@ -397,8 +358,7 @@ class _RuleChecker:
                 self.compare(np.stack(column), got, "vmap", path, against, exact=True)
 
     def push(self, directions: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        values, tangents = jvp(self.flat(self.f), tuple(self.point), tuple(directions))
-        return values, tangents
+        return jvp(self.ruled, tuple(self.point), tuple(directions))
 
     def push_one(self, i: int) -> list[Any]:
         moves = [d if k == i else np.zeros_like(d) for k, d in enumerate(self.directions)]

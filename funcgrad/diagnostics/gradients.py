@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import check_callable, leaf_paths, name_of
+from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.api.differentiation import vjp
-from funcgrad.base.pytree import (
-    keystr,
-    tree_flatten_with_path,
-    tree_leaves,
-    tree_structure,
-    tree_unflatten,
-)
+from funcgrad.api.floats import OfFloats, slope_at_zero
+from funcgrad.base.pytree import keystr, tree_flatten_with_path, tree_structure
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.diagnostics.tables import short, table
 from funcgrad.errors import ArgumentError
-from funcgrad.primitives.objects import flatten_held
 
 METHODS = ("richardson", "differences", "complex")
 
@@ -158,35 +153,21 @@ class _Checker:
         self.method = method
         self.atol = atol
         self.rng = rng
-        self.leaves, self.treedef = flatten_held(args)
-        self.paths = leaf_paths(args)
-        self.active = [i for i, x in enumerate(self.leaves) if aval_of(x).dtype.kind == "f"]
+        self.floats = OfFloats(f, args, kinds="f")
+        self.active, self.paths = self.floats.active, self.floats.paths
         if not self.active:
             raise ArgumentError(
                 f"check_gradients: no argument of {name_of(f)} is an array of real floating "
                 "numbers, so that there is no gradient to check. Write 1.0 instead of 1."
             )
-        values, pull = vjp(lambda *xs: self.results(self.full(xs)), *self.point())
+        point = self.floats.point
+        values, pull = vjp(self.floats, *point)
         self.directions = self.directions_for(values)
         self.gradients = dict(zip(self.active, pull(self.directions), strict=True))
-        wide = [np.array(x, np.float64) for x in self.point()]
-        self.is_double = all(
-            np.asarray(x).dtype != np.float32 for x in self.results(self.full(wide))
-        )
+        wide = [np.array(x, np.float64) for x in point]
+        self.is_double = all(np.asarray(x).dtype != np.float32 for x in self.floats(*wide))
         self.rtol = rtol
-        self.start = wide if self.is_double else [np.array(x) for x in self.point()]
-
-    def point(self) -> list[Any]:
-        return [self.leaves[i] for i in self.active]
-
-    def full(self, values: Sequence[Any]) -> Any:
-        leaves = list(self.leaves)
-        for i, value in zip(self.active, values, strict=True):
-            leaves[i] = value
-        return leaves
-
-    def results(self, leaves: Sequence[Any]) -> list[Any]:
-        return list(tree_leaves(self.f(*tree_unflatten(self.treedef, leaves))))
+        self.start = wide if self.is_double else [np.array(x) for x in point]
 
     def directions_for(self, values: Sequence[Any]) -> list[Any]:
         is_scalar = len(values) == 1 and not np.ndim(values[0])
@@ -203,8 +184,8 @@ class _Checker:
         return found
 
     def value(self, active: Sequence[Any]) -> Any:
-        results = self.results(self.full(active))
-        return sum(np.sum(np.asarray(x) * d) for x, d in zip(results, self.directions, strict=True))
+        pairs = zip(self.floats(*active), self.directions, strict=True)
+        return sum(np.sum(np.asarray(x) * d) for x, d in pairs)
 
     def check(self, leaf: int, max_entries: int) -> GradientCheck:
         gradient = np.asarray(self.gradients[leaf], np.float64)
@@ -240,7 +221,7 @@ class _Checker:
         )
 
     def rtol_of(self, leaf: int) -> float:
-        is_single = not self.is_double or aval_of(self.leaves[leaf]).dtype == np.float32
+        is_single = not self.is_double or aval_of(self.floats.leaves[leaf]).dtype == np.float32
         return max(_RTOL[self.method], _SINGLE_RTOL * is_single)
 
     def verdict(self, found: Any, expected: Any, bad: Any, kinks: Any) -> str:
@@ -264,7 +245,8 @@ class _Checker:
             return float(np.imag(self.moved(place, entry, 1j * tiny)) / tiny)
         if self.method == "differences":
             return self.central(place, entry, self.step(place, entry))
-        return self.extrapolated(place, entry)
+        widest = 20 * self.step(place, entry)
+        return slope_at_zero(partial(self.central, place, entry), widest, _HALVINGS)[0]
 
     def step(self, place: int, entry: int) -> float:
         size = max(1.0, abs(float(self.start[place].flat[entry])))
@@ -274,24 +256,6 @@ class _Checker:
         high = self.moved(place, entry, self.start[place].dtype.type(step))
         low = self.moved(place, entry, self.start[place].dtype.type(-step))
         return float((high - low) / (2 * step))
-
-    def extrapolated(self, place: int, entry: int) -> float:
-        """Richardson's extrapolation, stopped where rounding begins to grow (Ridders, 1982)."""
-        step = 20 * self.step(place, entry)
-        rows = [[self.central(place, entry, step)]]
-        best, error = rows[0][0], np.inf
-        for _ in range(1, _HALVINGS):
-            step /= 2
-            row = [self.central(place, entry, step)]
-            for k, coarse in enumerate(rows[-1], start=1):
-                row.append(row[-1] + (row[-1] - coarse) / (4.0**k - 1.0))
-                change = max(abs(row[-1] - row[-2]), abs(row[-1] - coarse))
-                if change <= error:
-                    best, error = row[-1], change
-            if abs(row[-1] - rows[-1][-1]) >= 2 * error:
-                break
-            rows.append(row)
-        return best
 
     def is_between_slopes(self, place: int, entry: int, found: float, rtol: float) -> bool:
         """Whether one-sided slopes stay apart as steps fall, with the gradient between them."""

@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.api.arguments import check_callable, leaf_paths
+from funcgrad.api.arguments import check_callable
 from funcgrad.api.debugging import debug_infs, debug_nans
 from funcgrad.api.differentiation import vjp
-from funcgrad.base.pytree import tree_unflatten
+from funcgrad.api.floats import OfFloats
 from funcgrad.base.records import dataclass
-from funcgrad.core.avals import aval_of
 from funcgrad.diagnostics.record import record
 from funcgrad.errors import NonFiniteError
 from funcgrad.observers.infinities import Made, Origins, following
 from funcgrad.observers.nonfinite import describe
-from funcgrad.primitives.objects import flatten_held
 
 
 @dataclass(frozen=True)
@@ -134,8 +132,8 @@ class _Search:
         self.args = args
         self.kwargs = kwargs
         self.origins = Origins()
-        self.leaves, self.tree = flatten_held((args, kwargs))
-        self.paths = leaf_paths(args) + (leaf_paths(kwargs, "kwargs") if kwargs else [])
+        self.floats = OfFloats(f, args, kwargs, "f")
+        self.leaves, self.paths = self.floats.leaves, self.floats.paths
 
     def forward(self) -> list[Any]:
         recorded = record(self.f, self.args, self.kwargs, "find_nan")
@@ -143,19 +141,9 @@ class _Search:
 
     def backward(self) -> list[Any]:
         """The gradient of the sum of all floating results."""
-        active = [i for i, x in enumerate(self.leaves) if aval_of(x).dtype.kind == "f"]
-
-        def floating(*values: Any) -> list[Any]:
-            leaves = list(self.leaves)
-            for i, value in zip(active, values, strict=True):
-                leaves[i] = value
-            args, kwargs = tree_unflatten(self.tree, leaves)
-            results = flatten_held(self.f(*args, **kwargs))[0]
-            return [x for x in results if aval_of(x).dtype.kind in "fc"]
-
-        if not active:
+        if not self.floats.active:
             return []
-        values, pull = vjp(floating, *[self.leaves[i] for i in active])
+        values, pull = vjp(self.floats.floating, *self.floats.point)
         return list(pull([np.ones_like(x) for x in values]))
 
     def first(self, kind: str, phase: str, run: Run) -> FirstNonFinite | None:

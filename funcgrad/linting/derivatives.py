@@ -8,6 +8,7 @@ with an estimate of their error. `diagnostics.check_gradients` looks at single e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,11 @@ import numpy as np
 from funcgrad.api.arguments import check_callable, name_of
 from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import jvp, vjp
-from funcgrad.base.pytree import tree_unflatten
+from funcgrad.api.floats import OfFloats, slope_at_zero
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.diagnostics.tables import table
 from funcgrad.errors import ArgumentError, FuncgradError, ShapeError
-from funcgrad.primitives.objects import flatten_held
 
 NO_STEP = 1e-10
 """A step that is none in single precision."""
@@ -144,9 +144,8 @@ class _Checker:
         rtol: float | None,
         rng: np.random.Generator,
     ) -> None:
-        self.f, self.kwargs, self.rng = f, kwargs, rng
-        self.leaves, self.tree = flatten_held(args)
-        self.start = [np.asarray(x) for x in self.leaves if _is_real(x)]
+        self.results, self.rng = OfFloats(partial(f, **kwargs), args, kinds="f"), rng
+        self.start = [np.asarray(x) for x in self.results.point]
         if not self.start:
             raise ArgumentError(
                 f"check_derivatives: no argument of {name_of(f)} is an array of real floating "
@@ -168,12 +167,6 @@ class _Checker:
 
     def _random(self, like: Any) -> Any:
         return self.rng.standard_normal(like.shape).astype(like.dtype)
-
-    def results(self, *values: Any) -> Vector:
-        """The leaves of the result."""
-        rest = iter(values)
-        given = [next(rest) if _is_real(x) else x for x in self.leaves]
-        return list(flatten_held(self.f(*tree_unflatten(self.tree, given), **self.kwargs))[0])
 
     def beside(self) -> Vector:
         return [x + 0.01 * self._random(x) * (1 + np.abs(x)).astype(x.dtype) for x in self.start]
@@ -250,24 +243,13 @@ class _Checker:
         """
         here = value(0.0)
         noise = self.eps if value(NO_STEP) == here else self.noise
-        step = widest = 20 * float(np.cbrt(noise))
         size = max(abs(here), noise)
-        rows: list[list[float]] = []
-        best, error, narrow = np.nan, np.inf, widest
-        for _ in range(HALVINGS):
-            row = [(value(step) - value(-step)) / (2 * step)]
-            for k, coarse in enumerate(rows[-1] if rows else (), start=1):
-                row.append(row[-1] + (row[-1] - coarse) / (4.0**k - 1.0))
-                change = max(abs(row[-1] - row[-2]), abs(row[-1] - coarse))
-                if change <= error:
-                    best, error, narrow = row[-1], change, step
-            rows.append(row)
-            step /= 2
-        return float(best), float(error + 4 * noise * size / narrow)
 
+        def central(step: float) -> float:
+            return (value(step) - value(-step)) / (2 * step)
 
-def _is_real(x: Any) -> bool:
-    return bool(aval_of(x).dtype.kind == "f")
+        best, error, narrow = slope_at_zero(central, 20 * float(np.cbrt(noise)), HALVINGS)
+        return best, error + 4 * noise * size / narrow
 
 
 def _along(x: Vector, d: Vector, t: float) -> Vector:

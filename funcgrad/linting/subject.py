@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from functools import partial
-from itertools import chain, compress, count
+from itertools import count
 from types import CodeType
 from typing import Any
 
@@ -21,24 +21,23 @@ import numpy as np
 from funcgrad import errors
 from funcgrad.api.compilation import jit
 from funcgrad.api.differentiation import jvp, vjp
+from funcgrad.api.floats import OfFloats
 from funcgrad.api.limits import limits
 from funcgrad.base.annotations import Values
 from funcgrad.base.forking import cached_property
-from funcgrad.base.pytree import tree_unflatten
 from funcgrad.base.records import dataclass
 from funcgrad.core.avals import aval_of
 from funcgrad.core.observers import Observer
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Equation, Var
 from funcgrad.core.trace import EVAL, Tracer, using_trace
-from funcgrad.diagnostics.record import OPTIONS, Record, record
+from funcgrad.diagnostics.record import Record, record
 from funcgrad.higher_order.jit import stepwise
 from funcgrad.linting.bodies import Needed, all_equations, differentiated, form_of, stand_in
 from funcgrad.linting.calls import CallLog, code_of, watching
 from funcgrad.linting.sides import direction, distance, jumps, leaps, moved
 from funcgrad.lowering import Call
 from funcgrad.observers.source import FORWARD, SourceLocation, current_location
-from funcgrad.primitives.objects import flatten_held
 
 FARTHEST = 2.0**-8
 """The largest relative perturbation: farther away are kinks of other operations."""
@@ -189,20 +188,17 @@ class Subject:
         self._has_traced_derivatives = derivatives.any
         self.patience = patience(time.monotonic() - start)
         self.calls = log.calls
-        self.leaves, self.tree = flatten_held((args, kwargs))
-        chosen = range(len(args)) if argnums is None else argnums
-        rows = [[i in chosen] * len(flatten_held(x)[0]) for i, x in enumerate(args)]
-        rows.append([argnums is None] * len(flatten_held(kwargs)[0]))
-        self.is_active = [
-            is_chosen and _is_active(x)
-            for is_chosen, x in zip(chain(*rows), self.leaves, strict=True)
-        ]
-        self.active = list(compress(self.leaves, self.is_active))
+        others = [] if argnums is None else [i for i in range(len(args)) if i not in argnums]
+        fixed = [*(f"args[{i}]" for i in others), *["kwargs"] * (argnums is not None)]
+        self.floats = OfFloats(f, args, kwargs, fixed=fixed)
+        self.active = self.floats.point
         self._known: list[list[list[Any]]] = []
         self._coming = self._all_sides()
-        floating = compress(self.is_active, map(_is_active, self.leaves))
         names = [var for var in self.record.inputs if var.aval.dtype.kind in "fc"]
-        self.inputs: list[Var] = list(compress(names, floating))
+        floating = OfFloats(f, args, kwargs).active
+        self.inputs: list[Var] = [
+            var for i, var in zip(floating, names, strict=True) if i in self.floats.active
+        ]
 
     @cached_property
     def code(self) -> CodeType | None:
@@ -230,16 +226,7 @@ class Subject:
         if self.active:
             derivatives = _Derivatives(look, self.patience, self.differentiated)
             with _watched(derivatives):
-                vjp(self.floating, *self.active)
-
-    def floating(self, *values: Any) -> list[Any]:
-        """The floating results, of values in the place of the floating arguments."""
-        given, rest = [], iter(values)
-        for x, is_active in zip(self.leaves, self.is_active, strict=True):
-            given.append(next(rest) if is_active else x)
-        args, kwargs = tree_unflatten(self.tree, given)
-        results = flatten_held(self.f(*args, **kwargs))[0]
-        return [x for x in results if aval_of(x).dtype.kind in "fc"]
+                vjp(self.floats.floating, *self.active)
 
     @cached_property
     def has_jump(self) -> bool:
@@ -343,12 +330,12 @@ class Subject:
 
     def _tangents(self, values: Values, directions: Sequence[Any]) -> list[Any]:
         """The floating results, and their derivatives along directions."""
-        results, dots = jvp(self.floating, tuple(values), tuple(directions))
+        results, dots = jvp(self.floats.floating, tuple(values), tuple(directions))
         return [*results, *dots]
 
     def _gradient(self, values: Values, directions: Sequence[Any]) -> list[Any]:
         """The floating results, and the derivative of a sum of them with fixed weights."""
-        results, pull = vjp(self.floating, *values)
+        results, pull = vjp(self.floats.floating, *values)
         weights = np.random.default_rng(0)
         given = [weights.uniform(1, 2, np.shape(x)).astype(aval_of(x).dtype) for x in results]
         return [*results, *pull(given)]
@@ -410,11 +397,6 @@ def is_within(inner: CodeType, outer: CodeType | None) -> bool:
     if outer is None or inner is outer:
         return inner is outer
     return any(isinstance(x, CodeType) and is_within(inner, x) for x in outer.co_consts)
-
-
-def _is_active(x: Any) -> bool:
-    """Whether it has a derivative."""
-    return not isinstance(x, OPTIONS) and aval_of(x).dtype.kind in "fc"
 
 
 def is_finite(x: Any) -> bool:
