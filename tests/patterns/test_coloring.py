@@ -11,7 +11,6 @@ import scipy.sparse
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.patterns import coloring as module
-from funcgrad.patterns import substitution
 from funcgrad.patterns.coloring import KINDS, ORDERS, Coloring, coloring
 from funcgrad.sparsity import (
     SparsityPattern,
@@ -366,34 +365,20 @@ def test_compiled_stars_are_those_of_python(order: str, monkeypatch: pytest.Monk
         np.testing.assert_array_equal(*found)
 
 
-def test_compiled_trees_are_those_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    for graph in map(scipy.sparse.csr_array, graphs()):
-        found, pattern = [], SparsityPattern.of(graph)
-        for few in (graph.nnz, -1):
-            monkeypatch.setattr(substitution, "FEW_STEPS", few)
-            colors = coloring(pattern, "acyclic", "largest_first")
-            found.append(colors.column_colors)
-            assert colors.substitution.is_complete
-            assert (colors.sources >= 0).all()
-        np.testing.assert_array_equal(*found)
-
-
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("number", range(8))
-def test_compiled_substitution_finds_the_entries(
-    number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(substitution, "FEW_STEPS", -1)
+def test_substitution_finds_the_entries(number: int) -> None:
     pattern = SparsityPattern.of(scipy.sparse.csr_array([*graphs()][number]))
     values = with_values(pattern, True)
     colors = coloring(pattern, "acyclic", "natural")
+    assert colors.substitution.is_complete
+    assert (colors.sources >= 0).all()
     products = values.toarray() @ colors.column_seeds().T
     found = colors.entries(products.T.ravel())
     np.testing.assert_allclose(np.asarray(found), values.data, atol=1e-9)
 
 
-def test_compiled_substitution_finds_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(substitution, "FEW_STEPS", -1)
+def test_substitution_finds_cycles() -> None:
     ring = path(4).toarray()
     ring[0, 3] = ring[3, 0] = 1
     wrong = Coloring(SparsityPattern.of(ring), np.array([0, 1, 0, 1]), None, True, is_acyclic=True)
