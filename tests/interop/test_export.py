@@ -154,9 +154,10 @@ def test_registers_of_any_length_and_none_give_the_same_bits(flags, tmp_path):
             np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("flags", [[], ["-DFG_NO_VECTORS"]], ids=["vectors", "no vectors"])
 @pytest.mark.parametrize("dtype", ["f", "D"])
-def test_products_add_their_terms_in_the_order_of_the_process(dtype, tmp_path):
+def test_products_add_their_terms_in_the_order_of_the_process(dtype, flags, tmp_path):
     """One row and several, blocks of terms, the edges of tiles, and both layouts."""
     a, b = (R.standard_normal(shape).astype(dtype) for shape in ((13, 300), (300, 37)))
     if dtype == "D":
@@ -166,13 +167,12 @@ def test_products_add_their_terms_in_the_order_of_the_process(dtype, tmp_path):
         return a @ b, a[0] @ b, a[:1] @ b[:, :7], b.T @ a.T, b[:, :3].T @ a[0], a[:2, ::2] @ b[1::2]
 
     made, known = exported(f, (a, b), "program")
-    for flags in (["-march=native"], ["-march=native", "-DFG_NO_VECTORS"]):
-        status, found = run(made, (a, b), tmp_path, flags=flags)
-        assert status == 0
-        check("program", found, known)
-        if has_formulas():
-            for x, y in zip(found, known, strict=True):
-                np.testing.assert_array_equal(x, y)
+    status, found = run(made, (a, b), tmp_path, flags=["-march=native", *flags])
+    assert status == 0
+    check("program", found, known)
+    if has_formulas():
+        for x, y in zip(found, known, strict=True):
+            np.testing.assert_array_equal(x, y)
 
 
 def test_sums_of_lookups_add_them_in_the_order_of_the_process(tmp_path):
@@ -303,6 +303,7 @@ def test_lanes_read_what_lies_beside_what_others_write(size, tmp_path):
         np.testing.assert_allclose(got, expected, rtol=1e-14)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["F", "D"])
 def test_edges_of_complex_stencils_are_what_the_process_gives(dtype, tmp_path):
     """A choice between a constant and a pair in memory: gcc has vectors for it, but wrong ones."""
@@ -467,7 +468,7 @@ def test_a_loader_needs_numpy_alone(tmp_path):
     assert "ValueError: an index is out of bounds for an axis of length 4" in done.stderr
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint64", "int8"])
 def test_products_of_all_shapes(dtype, tmp_path, monkeypatch):
     """Tiles that are whole and that are not, of matrices and of their transposes."""
@@ -562,9 +563,8 @@ RANGES: dict[str, tuple[Any, str]] = {
 """Programs for ranges of sizes."""
 
 
-@pytest.mark.parametrize(
-    "name", [x if x == "steps" else pytest.param(x, marks=pytest.mark.nightly) for x in RANGES]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", RANGES)
 def test_ranges_of_sizes(name, tmp_path, monkeypatch):
     """Sizes between those that plans were made for, at edges of pieces, and equal ones."""
     f, text = RANGES[name]

@@ -201,6 +201,7 @@ def test_all_patterns_of_up_to_two_items_and_some_of_three_compiled() -> None:
     check_all_compiled(MANY, "values")
 
 
+@pytest.mark.nightly
 def test_derivatives_of_some_patterns_compiled() -> None:
     check_all_compiled([*sampled(2, 10), *sampled(3, 15), *sampled(4, 5)], "derivatives")
 

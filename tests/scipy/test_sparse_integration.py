@@ -162,16 +162,20 @@ def test_patterns_of_the_user_are_used_and_checked() -> None:
         end(RATES, "BDF", jac_sparsity=np.eye(3))
 
 
-def test_what_fits_into_no_band_is_dense() -> None:
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("slope", "start", "method"),
+    [
+        (lambda t, y: -y + 0.1 * (np.mean(y) - y), np.ones(80), "BDF"),
+        (lambda t, y: -y, np.ones(10), "BDF"),
+        (lambda t, y: -y, np.ones(80, complex), "BDF"),
+        (lambda t, y: -y, np.ones(80), "RK45"),
+    ],
+    ids=["no band", "small", "complex", "explicit"],
+)
+def test_what_fits_into_no_band_is_dense(slope: Any, start: Any, method: str) -> None:
     """As are small systems, complex ones, and explicit methods."""
-
-    def far_apart(t: Any, y: Any) -> Any:
-        return -y + 0.1 * np.mean(y)
-
-    assert "sparsity" not in integrate.solve_ivp(far_apart, (0, 1), np.ones(80), "BDF")
-    assert "sparsity" not in integrate.solve_ivp(lambda t, y: -y, (0, 1), np.ones(10), "BDF")
-    assert "sparsity" not in integrate.solve_ivp(lambda t, y: -y, (0, 1), np.ones(80))
-    found = integrate.solve_ivp(lambda t, y: -y, (0, 1), np.ones(80, complex), "BDF")
+    found = integrate.solve_ivp(slope, (0, 1), start, method)
     assert "sparsity" not in found
     np.testing.assert_allclose(found.y[:, -1], np.exp(-1), rtol=1e-2)
 
