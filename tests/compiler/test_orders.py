@@ -161,3 +161,32 @@ def test_kernels_of_long_sums(rows):
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
     expected = np.einsum("nyxcij,nyxo->ijco", windows, g)
     np.testing.assert_allclose(f(np.zeros((3, 3, 1, 5))), expected, 1e-11, 1e-11)
+
+
+TRANSPOSED = {
+    "points": (lambda m, x: m.exp(x.T) * 2.0, True),
+    "sum over columns": (lambda m, x: m.exp(x.T).sum(0), False),
+    "sum over rows": (lambda m, x: m.exp(x.T).sum(1), False),
+    "two arrays": (lambda m, x: (m.exp(x.T) * m.abs(x.T)).sum(0), False),
+    "normalised": (lambda m, x: (lambda e: (e / e.sum(0)).sum(1))(m.exp(x.T)), False),
+    "transposed again": (lambda m, x: m.sin(m.exp(x.T) + 1.0).T, False),
+    "running sum": (lambda m, x: m.cumsum(m.exp(x.T), 1).T, False),
+    "with another array": (lambda m, x: m.exp(x.T) + m.ones_like(x.T) * GIVEN_ROWS, True),
+    "product": (lambda m, x: VECTOR @ m.abs(x.T), False),
+    "converted product": (lambda m, x: VECTOR @ m.round(x.T * 9).astype(np.int8), False),
+    "other axes": (lambda m, x: m.exp(x.reshape(5, 8, 30).transpose(2, 0, 1)).sum((0, 2)), False),
+}  # fmt: skip
+GIVEN_ROWS = RNG.normal(size=(30, 40))
+VECTOR = RNG.normal(size=30)
+
+
+@pytest.mark.parametrize("name", TRANSPOSED)
+def test_functions_of_transposed_arrays_follow_their_order(name):
+    """Blocks are transposed only where results or other arrays lie in another order."""
+    program, is_turned = TRANSPOSED[name]
+    x = RNG.normal(size=(40, 30))
+    f = fg.jit(lambda x: program(fnp, x))
+    found, expected = f(x), program(np, x)
+    assert found.flags.c_contiguous
+    np.testing.assert_allclose(found, expected, 1e-12)
+    assert ("turn(" in f.lower(x).as_text()) == is_turned

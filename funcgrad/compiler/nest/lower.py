@@ -219,12 +219,25 @@ class Lowering(Builder):
             out = Value(computed, aval.dtype)
             once = self.result(Point(tuple(first(x, computed) for x in aligned), (out,), expr))
             return [once.broadcast(aval.shape)]
-        order = followed_order(aligned)
+        return self._in_order(aligned, lambda xs, out, order: Point(xs, (out,), expr))
+
+    def _in_order(
+        self,
+        operands: Sequence[Operand],
+        made: Callable[[tuple[Operand, ...], Value, Sequence[int]], Node],
+    ) -> Results:
+        """A result of operands of its shape, in the order in which they lie (`followed_order`).
+
+        Args:
+            operands: The operands.
+            made: Gives the node, of the operands and the result with their axes in an order.
+        """
+        out, order = self._made(), followed_order(operands)
         if order is None:
-            return [self.result(Point(aligned, (self._made(),), expr))]
-        out = Value(permuted_shape(aval.shape, order), aval.dtype)
+            return [self.result(made(tuple(operands), out, range(len(out.shape))))]
+        out = Value(permuted_shape(out.shape, order), out.dtype)
         out.is_free = True
-        self.add(Point(tuple(x.permuted(order) for x in aligned), (out,), expr))
+        self.add(made(tuple(x.permuted(order) for x in operands), out, order))
         return [whole(out).permuted(inverse(order))]
 
     def _with_reciprocal(
@@ -279,7 +292,10 @@ class Lowering(Builder):
         return [whole(out).permuted(inverse(kept))]
 
     def _prefixscan(self, form: forms.PrefixScan, operands: Operands) -> Results:
-        return [self.result(Scan(tuple(operands), (self._made(),), form))]
+        def made(xs: tuple[Operand, ...], out: Value, order: Sequence[int]) -> Node:
+            return Scan(xs, (out,), replace(form, axis=order.index(form.axis)))
+
+        return self._in_order(operands, made)
 
     def _assemble(self, form: forms.Assemble, operands: Operands) -> Results:
         aval = self.asked.outputs[0].aval

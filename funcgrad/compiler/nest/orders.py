@@ -3,8 +3,9 @@
 Results lie in row-major order. A sum of products over windows may be fastest in another one, with
 positions side by side where there are few channels. Its result is *free*, and what is computed of
 it, element by element or window by window, follows: so the order is changed back where somebody
-asks for memory, at the end of all that, and not at every step. Inputs and constants lie as they
-do, and who reads one of them does not follow.
+asks for memory, at the end of all that, and not at every step. Where all operands lie in one order
+(`exp(x.T)`, `w.T.astype(...)`), it is followed, too: most who read that transpose it once more.
+Other inputs and constants lie as they do, and who reads one of them does not follow.
 """
 
 from __future__ import annotations
@@ -19,16 +20,15 @@ Order = tuple[int, ...]
 
 def followed_order(operands: Sequence[layout.Operand]) -> Order | None:
     """The order in which a function of operands of one shape computes, if not row by row."""
-    orders = []
-    for x in operands:
-        # Of what is the same along an axis, others decide in which order that is read.
-        if not isinstance(x, layout.View) or x.is_repeated:
-            continue
-        if x.value.maker is None:
+    # Of what is the same along an axis, others decide in which order that is read.
+    asked = [x for x in operands if isinstance(x, layout.View) and not x.is_repeated]
+    orders = [stored_order(x) for x in asked]
+    if len(set(orders)) > 1:
+        if any(x.value.maker is None for x in asked):
             return None
-        if x.value.is_free:
-            orders.append(stored_order(x))
-    found = next((order for order in orders if order is not None), None)
+        pairs = zip(asked, orders, strict=True)
+        orders = [order for x, order in pairs if x.value.is_free and order is not None]
+    found = orders[0] if orders else None
     return None if found is None or found == tuple(sorted(found)) else found
 
 
