@@ -23,7 +23,7 @@ from funcgrad.compiler.nest.arrange import arrange, is_on
 from funcgrad.compiler.nest.codegen import generate, generate_copy
 from funcgrad.compiler.nest.cost import cycles_of
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.gather_scatter import GENERATORS, is_there
+from funcgrad.compiler.nest.gather_scatter import GENERATORS, begun, is_there
 from funcgrad.compiler.nest.join import join, join_program
 from funcgrad.compiler.nest.kernel import Kernel, Place, Site
 from funcgrad.compiler.nest.layout import Value, View, whole
@@ -38,7 +38,9 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Point,
     Product,
+    Put,
     Routine,
+    Scan,
     all_nodes,
     precision,
     values_read,
@@ -306,7 +308,10 @@ def _jobs(group: Group, is_inner: bool = False) -> Iterator[Job]:
 
 def _arranged(group: Group, is_inner: bool) -> Iterator[Job]:
     node = group.nodes[0]
-    if group.is_fusable:
+    if group.is_fusable or group.nest is not None or isinstance(node, Scan):
+        for put in group.nodes:
+            if isinstance(put, Put):
+                yield from begun(put)
         if not all(map(_is_there, group.nodes)):
             yield generate(group, kernel_store.vectors_held(), is_inner)
     elif isinstance(node, Nest):

@@ -19,11 +19,15 @@ from funcgrad.compiler.nest.fuse import Group
 from funcgrad.compiler.nest.layout import Uniform, Value
 from funcgrad.compiler.nest.nodes import (
     Carry,
+    Fold,
     Graph,
     Link,
     Loop,
     Nest,
+    Pick,
+    Point,
     Routine,
+    Scan,
     all_nodes,
     values_read,
 )
@@ -61,7 +65,7 @@ def mark_stored(graph: Graph, groups: Sequence[Group]) -> None:
     for value in graph.outputs:
         value.is_stored = True
     for node, group in home.items():
-        if not group.is_fusable:
+        if not isinstance(node, Point | Fold | Pick | Scan):
             for value in node.outs:
                 value.is_stored = True
         for x in node.operands:

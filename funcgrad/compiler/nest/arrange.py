@@ -17,6 +17,7 @@ from funcgrad.compiler.nest.detach import detach
 from funcgrad.compiler.nest.divide import divide, divide_sums
 from funcgrad.compiler.nest.fit import fit
 from funcgrad.compiler.nest.fuse import Group, fuse
+from funcgrad.compiler.nest.in_order import share_in_order
 from funcgrad.compiler.nest.in_place import change_in_place, given_by, read_first, reuse_inputs
 from funcgrad.compiler.nest.interchange import interchange
 from funcgrad.compiler.nest.layout import Value
@@ -41,6 +42,7 @@ OPTIONAL = (
     "detach",  # functions of the numbers of rows run apart from the rows
     "coalesce",  # several short rows are one
     "divide",  # long sums are sums of parts first
+    "in_order",  # running folds and scatters share kernels with what is around them
     "fit",  # under a limit of bytes, values are computed again by groups that run again
     "write_through",  # parts of assembled arrays are computed where they belong
     "in_place",  # results take the memory of what nobody needs any more
@@ -67,6 +69,7 @@ _ON_GROUPS: tuple[tuple[str, Callable[[Graph, Sequence[Group]], list[Group]]], .
     ("detach", detach),
     ("coalesce", coalesce),
     ("divide", divide),
+    ("in_order", share_in_order),
     ("in_place", read_first),
     ("fit", fit),
 )

@@ -14,19 +14,20 @@ from dataclasses import replace
 from functools import partial
 
 from funcgrad.compiler import machine
-from funcgrad.compiler.loops.language import Expression, Variable, all_of, call, equal
+from funcgrad.compiler.loops.language import Expression, Variable, all_of, applied, call, equal
 from funcgrad.compiler.nest.accumulate import Accumulator
 from funcgrad.compiler.nest.arrange import is_on
 from funcgrad.compiler.nest.columns import Columns
-from funcgrad.compiler.nest.fuse import Group, LoopNest
+from funcgrad.compiler.nest.fuse import Group, LoopNest, scan_nest
 from funcgrad.compiler.nest.gathers import Gathers, move_pointers
 from funcgrad.compiler.nest.guards import Guards
 from funcgrad.compiler.nest.iteration import Access, Loop, Span, Vectors
-from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, value_of
+from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, neutral, value_of
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
 from funcgrad.compiler.nest.limits import Limits
-from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, depth_first
+from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, Put, Scan, depth_first
 from funcgrad.compiler.nest.plan import Plan, is_function
+from funcgrad.compiler.nest.scatters import Scatters
 from funcgrad.compiler.nest.tiles import TransposedTiles
 from funcgrad.compiler.nest.unswitch import NOTHING, Part, Side, Split, Unswitcher
 from funcgrad.compiler.nest.vectorize import can_overlap, has_rows_at_once, vectors_of
@@ -48,8 +49,10 @@ def generate(group: Group, held: int, is_inner: bool = False) -> Kernel:
         is_inner: Whether it is in a loop.
     """
     is_small = is_inner and _is_in_numbers(group)
-    nodes = _as_needed(group.nodes)
-    return _Writer(nodes, group.space, group.nest, is_small, is_inner, held).kernel
+    nodes, nest = _as_needed(group.nodes), group.nest
+    if nest is None and isinstance(nodes[0], Scan):
+        nest = scan_nest(nodes[0])
+    return _Writer(nodes, group.space, nest, is_small, is_inner, held).kernel
 
 
 def _as_needed(nodes: list[Node]) -> list[Node]:
@@ -102,6 +105,7 @@ class _Writer:
         self.space = plan.space
         self.guards = Guards(plan)
         self.gathers = Gathers(plan)
+        self.scatters = Scatters(plan)
         self.unswitcher = Unswitcher(plan, self.gathers.is_watched)
         self.tiles = TransposedTiles(plan)
         self.names: dict[Value, Expression] = {}
@@ -115,8 +119,10 @@ class _Writer:
         self.tiles.declare()
         self.guards.declare()
         self.gathers.declare()
+        self.scatters.declare()
         self.splits: list[Split | None] = [None] * len(plan.bodies)
-        if is_on("unswitch"):
+        self.is_in_order = nest is not None and nest.direction != 0
+        if is_on("unswitch") and not self.is_in_order:
             self.splits = [*map(self.unswitcher.split, plan.bodies, self.vectors)]
         self.bounds = self._bounds_of_rows()
         self.rows_at_once = self._rows_at_once(is_inner)
@@ -167,6 +173,8 @@ class _Writer:
         is_parallel = (
             bool(plan.batch) or not (self.crossing or self.columns.folds) or first is plan.row[0]
         )
+        if self.is_in_order:
+            is_parallel = bool(plan.outer)
         each = len(plan.accesses) + machine.FUNCTION * sum(map(is_function, self.nodes))
         return self.source.kernel(
             first.size if first is not None else 1,
@@ -291,6 +299,10 @@ class _Writer:
         for node in inner:
             self.folds[node].start()
         self._hoist(body)
+        for node in body:
+            if isinstance(node, Scan):
+                start = self.source.literal(neutral(node.form.init, node.out.dtype))
+                self.source.assign(self._running(node), start)
         with self.space.inside(self.plan.row[:-1]):
             self._row_loop(body, blocked, vectors)
         for node in inner:
@@ -311,7 +323,7 @@ class _Writer:
         self.gathers.of_rows = {}
         for node in body:
             # Operands of a guard need not exist at every index: they are not hoisted.
-            for x in node.operands[isinstance(node, Guard | Pick) :]:
+            for x in node.operands[1:] if isinstance(node, Guard) else node.elements:
                 if isinstance(x, View) and x.value not in self.plan.made:
                     access = self.plan.operand_access(x, node)
                     if not any(loop.steps[access] for loop in self.plan.row):
@@ -406,6 +418,10 @@ class _Writer:
     def _elements(self, span: Span, part: Part, vectors: Vectors | None) -> None:
         """The elements of a part of the innermost loop, which has no blocks."""
         row = self.plan.row[-1]
+        if self.plan.nest is not None and self.plan.nest.direction < 0:
+            with self.space.over(row, span, is_reverse=True):
+                self._statements(part, self.loaded)
+            return
         # The edges of a core take two iterations, at least.
         is_brief = vectors is not None and row.size <= 2 * vectors.narrow
         if span == (row.begin, row.end) and vectors is not None:
@@ -445,7 +461,7 @@ class _Writer:
         """Load what results replace before the first of them is stored."""
         written = {self.plan.outs[node] for node in body if node in self.plan.outs}
         for node in body:
-            for x in node.operands[isinstance(node, Pick) :]:
+            for x in node.elements:
                 if isinstance(x, Uniform) or x.value in self.plan.made:
                     continue
                 if self.plan.operand_access(x, node) in written:
@@ -469,6 +485,13 @@ class _Writer:
             result = self.guards.element(node, name, zone, loaded, of)
         elif isinstance(node, Pick):
             result = self.gathers.element(node, name, of)
+        elif isinstance(node, Put):
+            self.scatters.take_in(node, of, self.gathers.of_elements)
+            return
+        elif isinstance(node, Scan):
+            here = Variable(self._running(node))
+            step = applied(node.form.step, [here, *map(of, node.operands)])
+            result = self.source.assign(str(here), step)
         else:
             assert isinstance(node, Point)
             dtypes = [x.dtype for x in node.operands]
@@ -477,6 +500,10 @@ class _Writer:
         self.names[node.out] = result
         if node in self.plan.outs:
             self.space.store(self.plan.outs[node], result)
+
+    def _running(self, node: Scan) -> str:
+        """The variable that holds the last result of a running fold."""
+        return f"a{self.nodes.index(node)}"
 
     def _name(self, node: Node, loaded: dict[Access, Variable], operand: Operand) -> Expression:
         """The variable that holds an operand, loaded if it is not there yet."""

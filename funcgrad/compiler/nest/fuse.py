@@ -23,7 +23,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from funcgrad.base.records import dataclass
@@ -36,6 +36,7 @@ from funcgrad.compiler.nest.nodes import (
     Node,
     Pick,
     Point,
+    Scan,
     depth_first,
     is_move,
     precision,
@@ -53,11 +54,13 @@ class LoopNest:
         row: How many of them, from the end, are row axes.
         batch: How many of them, from the front, are batch axes; ``None`` where no reduction over
             outer axes has fixed it (then there are none).
+        direction: 1 or -1 where it takes rows element by element, from their near or far ends.
     """
 
     order: tuple[int, ...]
     row: int
     batch: int | None = None
+    direction: int = 0
 
 
 class Group:
@@ -88,7 +91,19 @@ class Group:
 
     @property
     def is_fusable(self) -> bool:
-        return isinstance(self.nodes[0], Point | Fold | Pick)
+        is_in_order = self.nest is not None and self.nest.direction
+        return isinstance(self.nodes[0], Point | Fold | Pick) and not is_in_order
+
+
+Unite = Callable[[Group, Group], "tuple[Shape, LoopNest | None] | None"]
+"""Functions that find the space and the loop nest of two groups, if one kernel computes both."""
+
+
+def scan_nest(scan: Scan) -> LoopNest:
+    """The loop nest of a running fold: along its axis, for each index of the others."""
+    axis, others = scan.form.axis, [*range(len(scan.space))]
+    others.remove(axis)
+    return LoopNest((*others, axis), 1, direction=-1 if scan.form.reverse else 1)
 
 
 def reduction_nest(fold: Fold) -> LoopNest:
@@ -117,23 +132,40 @@ def fuse(graph: Graph) -> list[Group]:
 
 def fuse_nodes(nodes: Sequence[Node], has_siblings: bool = True) -> list[Group]:
     """The groups of some nodes, likewise; those that only read the same arrays may be one."""
-    fuser = _Fuser(nodes)
+    fuser = Fuser(_united)
+    for i, node in enumerate(nodes):
+        fuser.append(i, node)
+    fuser.merge_again()
     if has_siblings:
         fuser.merge_siblings()
     return fuser.ordered()
 
 
-class _Fuser:
-    def __init__(self, nodes: Sequence[Node]) -> None:
+class Fuser:
+    """Groups that become fewer, where a function finds space and loop nest of a union of two."""
+
+    def __init__(self, unite: Unite) -> None:
+        self.unite = unite
         self.groups: dict[int, Group] = {}
         self.group_of: dict[Node, Group] = {}
         self.scalars: dict[str, Group] = {}
         self.effect: Group | None = None
-        for i, node in enumerate(nodes):
-            self._append(i, node)
-        self._merge_again()
 
-    def _merge_again(self) -> None:
+    def register(self, group: Group) -> set[int]:
+        """Add a group behind those that it reads; the numbers of these."""
+        self.groups[group.index] = group
+        self.group_of.update(dict.fromkeys(group.nodes, group))
+        makers = {v.maker for node in group.nodes for v in values_read(node)} - {*group.nodes}
+        producers = {self.group_of[maker].index for maker in makers if maker in self.group_of}
+        for index in producers:
+            self._depend(group, self.groups[index])
+        if any(node.is_effectful for node in group.nodes):
+            if self.effect is not None:
+                self._depend(group, self.effect)
+            self.effect = group
+        return producers
+
+    def merge_again(self) -> None:
         """Join what could not be joined before a later reduction had fixed the nest."""
         for index in sorted(self.groups, reverse=True):
             group = self.groups.get(index)
@@ -142,7 +174,7 @@ class _Fuser:
             for dep in sorted(group.deps, reverse=True):
                 producer = self.groups.get(dep)
                 if producer is not None:
-                    group = self._merge(producer, group)
+                    group = self.merge(producer, group)
 
     def merge_siblings(self) -> None:
         """Join kernels that read the same cache lines, so that these are loaded once.
@@ -160,32 +192,24 @@ class _Fuser:
                 a, b = self.group_of[node], self.group_of[other]
                 is_alike = b.is_fusable and (a.space, a.nest) == (b.space, b.nest)
                 if is_alike and _is_near(further - offset, shape, strides):
-                    self._merge(a, b)
+                    self.merge(a, b)
 
-    def _append(self, i: int, node: Node) -> None:
+    def append(self, i: int, node: Node) -> None:
+        """Add a node, and merge its group with those that it reads."""
         group = Group(i, node)
         if isinstance(node, Fold):
             group.nest = reduction_nest(node)
-        self.groups[i] = group
-        self.group_of[node] = group
-        makers = {v.maker for v in values_read(node) if v.maker is not None}
-        producers = {self.group_of[maker].index for maker in makers if maker in self.group_of}
-        for index in producers:
-            self._depend(group, self.groups[index])
-        if node.is_effectful:
-            if self.effect is not None:
-                self._depend(group, self.effect)
-            self.effect = group
+        producers = self.register(group)
         if not group.is_fusable:
             return
         for index in sorted(producers, reverse=True):
             producer = self.groups.get(index)
             if producer is not None:
-                group = self._merge(producer, group)
+                group = self.merge(producer, group)
         if group.space == () and group.nest is None:
             for scalars in (self.scalars.get(kind) for kind in (group.precision, "")):
                 if scalars is not None and scalars.index in self.groups:
-                    group = self._merge(scalars, group)
+                    group = self.merge(scalars, group)
             self.scalars[group.precision] = group
 
     def _depend(self, group: Group, on: Group) -> None:
@@ -193,13 +217,13 @@ class _Fuser:
         on.users.add(group.index)
         group.ancestors |= on.ancestors | 1 << on.index
 
-    def _merge(self, a: Group, b: Group) -> Group:
+    def merge(self, a: Group, b: Group) -> Group:
         """One group of two if that is possible; otherwise ``b``."""
-        if a is b or not a.is_fusable or len(a.nodes) + len(b.nodes) > KERNEL_NODES:
+        if a is b or len(a.nodes) + len(b.nodes) > KERNEL_NODES:
             return b
         if self._is_between(a, b):
             return b
-        merged = _united(a, b)
+        merged = self.unite(a, b)
         if merged is None:
             return b
         a.space, a.nest = merged
@@ -276,7 +300,7 @@ def _is_near(distance: int, shape: Shape, strides: Shape) -> bool:
 
 def _united(a: Group, b: Group) -> tuple[Shape, LoopNest | None] | None:
     """Space and loop nest of the union, or ``None`` if one kernel cannot compute it."""
-    found = _same_space(a, b)
+    found = _same_space(a, b) if a.is_fusable else None
     if found is None or a.nodes[0].epoch != b.nodes[0].epoch:
         return None
     if a.precision and b.precision and a.precision != b.precision:

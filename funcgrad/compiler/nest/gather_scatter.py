@@ -1,4 +1,4 @@
-"""Kernels of scatters, searches and scans.
+"""Kernels of scatters and searches.
 
 As in `codegen` the function depends on structure only: dtypes, how many loops remain after
 neighbouring axes were merged, and which operands are contiguous or repeated. Indices that a
@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from typing import Any
 
-from funcgrad.compiler.loops.language import Expression, Variable, all_of, applied, call, of
+from funcgrad.compiler.loops.language import Expression, applied, call, of
 from funcgrad.compiler.machine import PARTS_PER_THREAD, SUM_BLOCK
 from funcgrad.compiler.nest import nodes
 from funcgrad.compiler.nest.codegen import generate_copy
 from funcgrad.compiler.nest.iteration import FIRST, Access, IterationSpace, Loop, Span
-from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, Site, lanes_along, neutral
+from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, Site
 from funcgrad.compiler.nest.layout import (
     Operand,
     Shape,
@@ -29,7 +28,8 @@ from funcgrad.compiler.nest.layout import (
     View,
     whole,
 )
-from funcgrad.compiler.nest.places import is_wrong, refuse, resolve, signed
+from funcgrad.compiler.nest.places import is_wrong, refuse, signed
+from funcgrad.compiler.nest.scatters import Scatter
 
 
 def _space(
@@ -105,8 +105,15 @@ def generate_scatter(node: nodes.Put) -> Iterator[Kernel]:
     updates = node.operands[1]
     if isinstance(updates, View) and updates.value.placed_by is node:
         return
-    yield from _copied(node.operands[0], whole(node.out))
+    yield from begun(node)
     yield _taken_in(node)
+
+
+def begun(node: nodes.Put) -> Iterator[Kernel]:
+    """The kernel that copies the array which a scatter changes, if it is not changed in place."""
+    for kernel in _copied(node.operands[0], whole(node.out)):
+        kernel.nodes[0].equation = node.equation
+        yield kernel
 
 
 def _taken_in(node: nodes.Put) -> Kernel:
@@ -124,23 +131,16 @@ def _taken_in(node: nodes.Put) -> Kernel:
     long = [axis for axis in range(n) if shape[axis] != 1]
     has_lanes, is_row = bool(long) and long[0] in node.lanes, math.prod(shape[n:]) > 1
     first = _declared(space, row if is_row and not has_lanes else places)
-    size = node.out.dtype.itemsize
-    for k, (length, step) in enumerate(zip(node.lengths, node.steps, strict=True)):
-        source.assign(f"n{k}", source.word(length))
-        source.assign(f"s{k}", size if step == 1 else source.word(step * size))
-    sites = [None if site is None else source.word(site) for site in node.sites]
+    scatter = Scatter(source, node)
     with space.inside(places):
-        tests, place = [], space.address(target)
-        for k, access in enumerate(accesses):
-            index, bound, site = space.load(access), Variable(f"n{k}"), sites[k] if sites else None
-            test = resolve(source, node.mode, f"k{k}", index, access.dtype, bound, site)
-            tests += [] if test is None else [test]
-        with source.when(all_of(tests)) if tests else nullcontext():
-            for k in range(len(accesses)):
-                place = call("offset", place, Variable(f"k{k}") * Variable(f"s{k}"))
-            with space.counted_from(target, source.assign("row", place)), space.inside(row):
-                value = applied(node.step, [space.load(target), space.load(given)])
-                space.store(target, value)
+        start, at = space.address(target), map(space.load, accesses)
+        with (
+            scatter.placed(start, at) as pointer,
+            space.counted_from(target, pointer),
+            space.inside(row),
+        ):
+            value = applied(node.step, [space.load(target), space.load(given)])
+            space.store(target, value)
     return source.kernel(
         first.size, is_parallel=has_lanes or is_row, work=math.prod(shape), nodes=(node,),
         per_thread=PARTS_PER_THREAD if has_lanes else 1,
@@ -214,27 +214,3 @@ def generate_search(node: nodes.Search) -> Iterator[Kernel]:
             advance(block, of(1), True)
     work = math.prod(values.shape) * max(ordered.shape[-1].bit_length(), 1)
     yield source.kernel(first.size, is_parallel=True, work=work)
-
-
-@generates(nodes.Scan)
-def generate_scan(node: nodes.Scan) -> Iterator[Kernel]:
-    """The kernel of a running fold.
-
-    Loops over the other axes, then along the axis, with the results so far in a register.
-    """
-    form, axis = node.form, node.form.axis
-    source, shape = KernelBuilder(), node.out.shape
-    given, out = [*map(Access, node.operands)], Access(whole(node.out))
-    others = [i for i in range(len(shape)) if i != axis]
-    space = _space(source, shape, [*given, out], [("i", others), ("j", [axis])])
-    first = _declared(space)
-    zero = source.literal(neutral(form.init, node.out.dtype))
-    (*outer, last), along = space.segments
-    with space.inside(outer), space.over(last):
-        here = source.assign("h", zero)
-        with space.inside(along, is_reverse=form.reverse):
-            elements = [source.assign(f"x{k}", space.load(x)) for k, x in enumerate(given)]
-            source.assign("h", applied(form.step, [here, *elements]))
-            space.store(out, here)
-    lanes = lanes_along(next((i for i in others if shape[i] != 1), axis), shape)
-    yield source.kernel(first.size, is_parallel=True, work=math.prod(shape), lanes=lanes)

@@ -35,7 +35,7 @@ def read_first(graph: nodes.Graph, groups: Sequence[Group]) -> list[Group]:
     position = {group: i for i, group in enumerate(groups)}
     readers = nodes.readers_of(home)
     for group in groups:
-        for changed, _ in _changed(group.nodes[0]):
+        for changed, _ in _changed_by(group):
             others = {home[reader] for reader in readers[changed]} - {group}
             first, end = position[group], max(map(position.__getitem__, others), default=-1) + 1
             if first < end <= first + KERNEL_NODES:
@@ -81,7 +81,8 @@ def reuse_inputs(graph: nodes.Graph, groups: Sequence[Group], donated: Sequence[
         elif not isinstance(out.maker, nodes.Point):
             continue
         for value in candidates:
-            if _is_done_with(value, i, home, readers[value], groups):
+            others = [reader for reader in readers[value] if not changed or reader is not out.maker]
+            if _is_done_with(value, i, home, others, groups):
                 out.home = value
                 free[shape, out.dtype].remove(value)
                 break
@@ -145,6 +146,12 @@ def _changed(node: nodes.Node) -> Iterator[tuple[Value, Value]]:
         return
     if not any(isinstance(y, View) and y.value is x.value for y in others):
         yield x.value, node.out
+
+
+def _changed_by(group: Group) -> Iterator[tuple[Value, Value]]:
+    """The same of all nodes of a group."""
+    for node in group.nodes:
+        yield from _changed(node)
 
 
 def _changed_once() -> Changes:
@@ -298,10 +305,10 @@ def change_in_place(
     for out, now in given.items():
         out.home = now
     for i, group in reversed(list(enumerate(groups))):
-        for changed, out in _changed(group.nodes[0]):
+        for changed, out in _changed_by(group):
             # A wait for the end of a routine reads nothing of its own.
             if any(
-                home[reader] > i and getattr(reader, "begun_by", None) is not group.nodes[0]
+                home[reader] > i and getattr(reader, "begun_by", None) is not out.maker
                 for reader in readers[changed]
             ):
                 continue
@@ -314,7 +321,7 @@ def change_in_place(
                 changed.home = out.home
     for now in given.values():
         i = min(home[node] for node in home if any(out.home is now for out in node.outs))
-        changing = {x for x, _ in _changed(groups[i].nodes[0])}
+        changing = {x for x, _ in _changed_by(groups[i])}
         others = [node for node in readers[now] if now not in changing or home[node] != i]
         if not _is_done_with(now, i, home, others, groups):
             _read_a_copy(graph, groups, now, readers[now])

@@ -84,6 +84,11 @@ class Node:
         """Whether it reads an operand elsewhere than at the index that it is at."""
         return False
 
+    @property
+    def elements(self) -> tuple[Operand, ...]:
+        """The operands that it reads at the index that it is at."""
+        return tuple(x for k, x in enumerate(self.operands) if not self.looks_around(k))
+
     def like(self, node: Node) -> Self:
         """The same node, computed for the same equation, and among the same, as another one."""
         self.epoch, self.equation, self.n_parts = node.epoch, node.equation, node.n_parts
@@ -286,7 +291,7 @@ class Pick(Node):
 class Put(Node):
     """The first operand with elements of the second taken in: a scatter, the converse of `Pick`.
 
-    The other operands are integers, of the shape of the second one.
+    The other operands are integers, of the shape of the second one, which is its index space.
 
     Attributes:
         target: For every element of the second operand the element of the output that it is taken
@@ -309,6 +314,13 @@ class Put(Node):
     lanes: frozenset[int]
     step: str
     sites: tuple[Site | None, ...] = ()
+
+    @property
+    def space(self) -> Shape:
+        return self.operands[1].shape
+
+    def looks_around(self, k: int) -> bool:
+        return k == 0
 
 
 @dataclass(eq=False)

@@ -22,7 +22,7 @@ from funcgrad.compiler.nest.cost import cycles_of_computing
 from funcgrad.compiler.nest.fuse import LoopNest, kind_of
 from funcgrad.compiler.nest.iteration import Access, IterationSpace, Segment, Vectors
 from funcgrad.compiler.nest.kernel import KernelBuilder, lanes_along
-from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, depth_first
+from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Put, Scan, depth_first
 from funcgrad.dtypes import BOOL
 
 LONG = machine.SUM_BLOCK
@@ -270,7 +270,8 @@ class Plan:
 
     def read(self, node: Node, operands: Iterable[layout.Operand] | None = None) -> list[Access]:
         """The arrays that a node reads from memory, of its operands or of some of them."""
-        operands = node.operands if operands is None else operands
+        if operands is None:
+            operands = node.elements if isinstance(node, Put) else node.operands
         views = [x for x in operands if isinstance(x, layout.View)]
         return [self.operand_access(x, node) for x in views if x.value not in self.made]
 
@@ -279,7 +280,10 @@ class Plan:
         self.sums: dict[Node, Access] = {}
         for node in self.nodes:
             self.read(node)
-            if node.out.is_stored:
+            if isinstance(node, Put):
+                target = node.target
+                self.outs[node] = self._access(target.value, target.strides, target.offset, node)
+            elif node.out.is_stored:
                 place = node.out.part or layout.whole(node.out)
                 strides = self._out_strides(node, place.strides)
                 put = node.out.placed_by
@@ -429,7 +433,7 @@ class Plan:
             return None
         (loop,) = self.row
         full = [node for node in self.nodes if self.is_full(node)]
-        if any(isinstance(node, Guard | Pick) for node in full) or not all(
+        if any(isinstance(node, Guard | Pick | Put | Scan) for node in full) or not all(
             self.kind(n) in ("inner", "column") and is_across(n)
             for n in self.nodes
             if isinstance(n, Fold)

@@ -30,6 +30,8 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     """
     if not plan.row or plan.row_vectors is not None:
         return plan.row_vectors
+    if plan.nest is not None and plan.nest.direction:
+        return None  # elements are taken in their order
     if math.prod(plan.space.shape) < machine.FEW:
         return None  # the compiler would take longer for vectors of them
     row = plan.row[-1]

@@ -64,9 +64,9 @@ def write_through(graph: Graph, groups: Sequence[Group]) -> None:
     """Give points the places of rows and parts that they are; changes nodes and values."""
     plan = _Plan(graph, groups)
     for i, group in enumerate(groups):
-        node = group.nodes[0]
-        if isinstance(node, Put):
-            plan.put(node, i)
+        for node in group.nodes:
+            if isinstance(node, Put):
+                plan.put(node, i)
     for node in plan.home:
         if isinstance(node, Copies) and node.places:
             while _move(node, plan):
