@@ -109,6 +109,8 @@ def _table() -> Iterator[Intrinsic]:
         ("erf", 16, "always"), ("erfc", 20, "always"), ("expit", 10, "never"),
     ):  # fmt: skip
         yield Intrinsic(name, 1, "f", cost, "formula", libm)
+    for name, cost in (("exp", 6), ("expm1", 6), ("log", 8), ("log1p", 8), ("erfc", 14)):
+        yield Intrinsic(SHORT + name, 1, "f", cost, "formula")
     yield Intrinsic("pow", 2, "iuf", 24, "formula", "always")
     yield Intrinsic("atan2", 2, "f", 16, "formula", "few")
     yield Intrinsic("hypot", 2, "f", 6, "formula")
@@ -126,6 +128,10 @@ CASTS = (
     "b1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "c64", "c128",
 )  # fmt: skip
 """Conversions to a dtype, by its name; those to complex dtypes also take two parts."""
+
+SHORT = "short_"
+"""Begin of the names of functions of double precision whose values are as exact as those of single
+precision: parts of formulas whose results are rounded to that."""
 
 INTRINSICS: dict[str, Intrinsic] = {x.name: x for x in _table()}
 """The table, by name."""

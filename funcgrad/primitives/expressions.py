@@ -14,6 +14,7 @@ import numpy as np
 from funcgrad.core.avals import ShapedArray, aval_of
 from funcgrad.core.primitive import Primitive
 from funcgrad.dtypes import COMPLEX128, FLOAT64, is_complex
+from funcgrad.intrinsics import SHORT
 from funcgrad.lowering import Call
 from funcgrad.primitives import elementwise as p
 from funcgrad.primitives.families import Elementwise, Recipe, either, repetition
@@ -256,10 +257,23 @@ def function(primitive: Elementwise) -> Callable[..., Expression]:
     return lambda *args: apply(primitive, *args)
 
 
-exp, expm1, log, log1p, sqrt, absolute, floor, rint, power, minimum, maximum = (
-    function(primitive)
-    for primitive in (
-        p.exp, p.expm1, p.log, p.log1p, p.sqrt, p.absolute, p.floor, p.rint, p.power, p.minimum,
-        p.maximum,
-    )
-)  # fmt: skip
+def by_digits(primitive: Elementwise) -> Callable[[Expression], Expression]:
+    """The same, in compiled programs no more exact than the formula's result needs it."""
+    short = Elementwise(SHORT + primitive.name, primitive.function, SHORT + primitive.code)
+
+    def run(x: Expression) -> Expression:
+        is_short = x.digits == 32 and x.dtype == FLOAT64 and x.run is not evaluated
+        return apply(short if is_short else primitive, x)
+
+    return run
+
+
+sqrt, absolute, floor, rint, minimum, maximum = (
+    function(primitive) for primitive in (p.sqrt, p.absolute, p.floor, p.rint, p.minimum, p.maximum)
+)
+exp, expm1, log, log1p = map(by_digits, (p.exp, p.expm1, p.log, p.log1p))
+
+
+def power(x: Expression, y: Expression) -> Expression:
+    """``x**y`` of positive numbers."""
+    return exp(y * log(x)) if x.digits == 32 else apply(p.power, x, y)

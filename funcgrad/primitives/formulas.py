@@ -20,6 +20,7 @@ from funcgrad.primitives.expressions import (
     Formula,
     absolute,
     apply,
+    by_digits,
     exp,
     function,
     log,
@@ -32,6 +33,7 @@ from funcgrad.primitives.expressions import (
     unless_any,
     where,
 )
+from funcgrad.primitives.families import Elementwise, UfuncFunction
 from funcgrad.primitives.polynomials import fused_horner, shortened
 
 _INFINITY = math.inf
@@ -163,6 +165,20 @@ _ERFCX = (
 )  # fmt: skip
 
 
+_OF_SCIPY = UfuncFunction("scipy.special._ufuncs", "erfc")
+_erfc = by_digits(Elementwise("erfc", _OF_SCIPY, "erfc({0})"))
+
+
+def erfc(x: Expression) -> Expression:
+    """``1 - erf(x)``."""
+    return _erfc(x)
+
+
+def ndtr(x: Expression) -> Expression:
+    """The distribution function of the normal distribution."""
+    return 0.5 * _erfc(-math.sqrt(0.5) * x)
+
+
 def _erfcx_of_size(a: Expression) -> Expression:
     return 0.5 * _polynomial(_ERFCX, 1.0 - 6.0 / (a + 3.0)) / (0.5 + a)
 
@@ -177,7 +193,10 @@ def log_ndtr(x: Expression) -> Expression:
     """Logarithm of the distribution function of the normal distribution."""
     right = _erfcx_of_size(absolute(x) * math.sqrt(0.5))
     square = 0.5 * x * x
-    return where(x < 0.0, log(0.5 * right) - square, log1p(-0.5 * right * exp(-square)))
+    is_left = x < 0.0
+    # One logarithm for both sides; where the limit counts, nothing counts beside the square.
+    less_one = where(is_left, maximum(0.5 * right, 1e-16) - 1.0, -0.5 * right * exp(-square))
+    return log1p(less_one) - where(is_left, square, 0.0)
 
 
 # The quantile of the normal distribution, divided by ``p - 1/2``, by powers of
@@ -190,33 +209,25 @@ _CENTRE = (
     0.004270141163568559, 0.014631491458160093, 0.055695000431071943, 0.26436689143860226,
     2.7266649486974748,
 )  # fmt: skip
-# The quantile at ``p``, divided by ``-u`` with ``u = sqrt(-2 log p)``, by powers of ``1 / u``,
-# which is mapped to -1 ... 1 between these ends.
-_TAIL_ENDS = ((2.0, 5.0), (5.0, 39.0))
-_TAILS = (
-    (
-        8.880910726872928e-12, -2.4323520732965377e-11, 2.2851826631477394e-11,
-        -6.640104432180167e-11, 2.903989020068777e-10, -8.476229563630513e-10,
-        2.4088207142601626e-09, -7.337674601655139e-09, 2.291664010800521e-08,
-        -7.30337522610579e-08, 2.398875115432304e-07, -8.232156364431413e-07,
-        3.0225158506983422e-06, -1.2283908278642523e-05, 5.723017343948223e-05,
-        -0.00031374250170181447, 0.0020905672025974876, -0.019286982416764197,
-        -0.1748026481793401, 0.7430252903538791,
-    ),
-    (
-        5.745079902316038e-08, -7.976633103477181e-08, -3.4864878764321414e-07,
-        4.834781329508408e-07, 9.944217601490733e-07, -1.3783904115394493e-06,
-        -1.705385639974046e-06, 2.3625051853125055e-06, 1.9728626245980024e-06,
-        -2.733170656174811e-06, -1.5748724874185065e-06, 2.1789815749531015e-06,
-        9.54865870008872e-07, -1.3269753849994854e-06, -3.088753722272304e-07,
-        4.128999549184702e-07, 3.125119670076483e-07, -4.784169557081146e-07,
-        4.970179564641804e-07, -8.443772230840359e-07, 1.5219543131614089e-06,
-        -2.7109610740453806e-06, 5.013333900965775e-06, -9.762321896537878e-06,
-        2.0282227545851078e-05, -4.5953925776641246e-05, 0.00011803632932703848,
-        -0.0003732036531273865, 0.0016847132596467943, -0.013125470261284232,
-        -0.052291040284840995, 0.9600820659407624,
-    ),
+# The quantile at ``p``, divided by ``-u`` with ``u = sqrt(-2 log p)``, by powers of
+# ``1 / (u + 3)``, which is mapped to -1 ... 1 between these ``u``, the last of double precision.
+_TAIL_ENDS = (39.0, 2.0)
+_TAIL = (
+    9.724802729103712e-08, -1.092316841216663e-07, -7.278903047924296e-07,
+    7.894888161850891e-07, 2.5461684592810827e-06, -2.665036322250641e-06,
+    -5.4532660698976775e-06, 5.492737363220879e-06, 7.969592456961089e-06,
+    -7.701980686316611e-06, -8.367475233936327e-06, 7.721423785734958e-06,
+    6.520729551936248e-06, -5.729656763141769e-06, -3.7955863516990625e-06,
+    3.11360744824151e-06, 1.685148143704663e-06, -1.4613354273657109e-06,
+    -7.002328805619744e-07, -3.1500299008715063e-07, -1.0764482288058223e-06,
+    -3.9849372467302055e-06, -8.26620210146759e-06, -2.2566518998890546e-05,
+    -5.199912767069262e-05, -0.0001339191537558048, -0.000317568705983395,
+    -0.0007931518016044797, -0.0018879672603629497, -0.004608318699540295,
+    -0.010807442935992635, -0.02548278366175282, -0.05592749245678942, -0.11683216778389795,
+    -0.15411014588243452, 0.9217497563763976,
 )  # fmt: skip
+_LAST_SHORT = 14.5
+"""``u`` is below that if ``p`` is a number of 32 bits."""
 
 
 def _quantile(centre: Expression, tail: Expression) -> Expression:
@@ -228,14 +239,11 @@ def _quantile(centre: Expression, tail: Expression) -> Expression:
     """
     near = centre * _polynomial(_CENTRE, centre * centre * (2.0 / 0.375**2) - 1.0)
     u = sqrt(-2.0 * log(tail))
-    found = None
-    for (low, high), ratio in zip(_TAIL_ENDS, _TAILS, strict=True):
-        first, last = 1 / high, 1 / low
-        t = (1.0 / u - first) * (2 / (last - first)) - 1.0
-        value = u * _polynomial(ratio, t)
-        found = value if found is None else where(u < low, found, value)
-    assert found is not None
-    far = where(apply(p.equal, tail, 0.0), _INFINITY, found)
+    first, last = (1 / (end + 3.0) for end in _TAIL_ENDS)
+    stretch = 2 / (last - first)
+    t = (1.0 / (u + 3.0) - first) * stretch - 1.0
+    low = (1 / (_LAST_SHORT + 3.0) - first) * stretch - 1.0
+    far = where(apply(p.equal, tail, 0.0), _INFINITY, u * _polynomial(_TAIL, t, low))
     return where(centre < 0.365, near, far)
 
 
@@ -303,6 +311,28 @@ def _zeta(s: Expression, q: Expression) -> Expression:
     at_infinity = where(q < 1.0, _INFINITY, where(q > 1.0, 0.0, q))
     value = where(s < _INFINITY, value, at_infinity)
     return where(s > 1.0, value, where(apply(p.equal, s, 1.0), _INFINITY, math.nan * s))
+
+
+_SPENCE = tuple(b / math.factorial(2 * k + 1) for k, b in enumerate(_BERNOULLI, 1))[::-1]
+
+
+def spence(z: Expression) -> Expression:
+    """The dilogarithm of ``1 - z``, DLMF 25.12.
+
+    With ``u = -log(z)`` it is ``u - u**2 / 4`` and a series in odd powers of ``u`` ('t Hooft and
+    Veltman, Nuclear Physics B 153, 1979), which is short for ``1/2 <= z <= 2``; further by 25.12.3
+    and 25.12.6.
+    """
+    is_left, is_right = z < 0.5, z > 2.0
+    logarithm = log(maximum(z, 1e-300))
+    rest = log1p(-where(is_left, z, where(is_right, 1.0 / z, 0.0)))
+    u = 0.0 - where(is_left | is_right, rest, logarithm)
+    square = u * u
+    near = u + (u * _polynomial(_SPENCE, square, 0.0, math.log(2.0) ** 2) - 0.25) * square
+    left = math.pi**2 / 6 - logarithm * rest - near
+    right = near - math.pi**2 / 6 - logarithm * rest - 0.5 * logarithm * logarithm
+    value = where(is_left, left, where(is_right, right, near))
+    return where(z < 0.0, math.nan, value)
 
 
 def zeta(scipys: Formula, s: Expression, q: Expression) -> Expression:
@@ -377,6 +407,19 @@ def betaln(log_gamma: Formula, a: Expression, b: Expression) -> Expression:
     return unless_any(is_rare, _betaln, partial(_betaln_anywhere, log_gamma), a, b)
 
 
+def _gamma_from_8(z: Expression, lost: Expression) -> Expression:
+    """The gamma function of ``z + lost`` from 8 on; little is lost."""
+    if z.digits == 32:
+        return exp((z - 0.5) * log(z) - z + (_stirling(z) + _HALF_LOG_2PI))
+    series = exp(_stirling(z)) * _ROOT_2PI
+    # Times the digamma function between 8 and 16.
+    series = series + series * (lost * (1.33 + 0.09 * z))
+    # By halves where the power alone would overflow.
+    is_halved = z > _HALVED
+    factor = power(z, where(is_halved, 0.5 * z - 0.25, z - 0.5))
+    return factor * (exp(-z) * series) * where(is_halved, factor, 1.0)
+
+
 def gamma(x: Expression) -> Expression:
     """The gamma function, by Stirling's formula (DLMF 5.11.3) from 8 on."""
     is_left = x < 0.0
@@ -387,14 +430,7 @@ def gamma(x: Expression) -> Expression:
     pair = low * (low + 7.0)
     product = where(is_left, low + 7.0, pair) * (pair + 6.0) * (pair + 10.0) * (pair + 12.0)
     z = minimum(where(is_low, size + float(_SHIFT), size), _ALL_OVERFLOW)
-    series = exp(_stirling(z)) * _ROOT_2PI
-    # Rest of the sum above, times the digamma function between 8 and 16.
-    lost = where(is_low, low - (z - float(_SHIFT)), 0.0)
-    series = series + series * (lost * (1.33 + 0.09 * z))
-    # By halves where the power alone would overflow.
-    is_halved = z > _HALVED
-    factor = power(z, where(is_halved, 0.5 * z - 0.25, z - 0.5))
-    value = factor * (exp(-z) * series) * where(is_halved, factor, 1.0)
+    value = _gamma_from_8(z, where(is_low, low - (z - float(_SHIFT)), 0.0))
     value = where(is_low, value / product, where(is_left, z * value, value))
     # DLMF 5.5.3; there are poles at negative whole numbers.
     nearest = rint(x)

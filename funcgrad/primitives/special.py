@@ -63,7 +63,10 @@ erf = scipy_row(
     "erf", lambda x, y: (2 / _SQRT_PI) * exp.bind(-(x * x)), code="erf({0})", kinds="fc"
 )
 erfc = scipy_row(
-    "erfc", lambda x, y: (-2 / _SQRT_PI) * exp.bind(-(x * x)), code="erfc({0})", kinds="fc"
+    "erfc",
+    lambda x, y: (-2 / _SQRT_PI) * exp.bind(-(x * x)),
+    kinds="fc",
+    parts=formula("erfc"),
 )
 erfcx = scipy_row(
     "erfcx", lambda x, y: 2 * x * y - 2 / _SQRT_PI, kinds="fc", parts=formula("erfcx")
@@ -76,8 +79,8 @@ erfcinv = scipy_row(
 ndtr = scipy_row(
     "ndtr",
     lambda x, y: (1 / _SQRT_2PI) * exp.bind(-0.5 * x * x),
-    code=f"0.5 * erfc(-{{0}} * {math.sqrt(0.5)!r})",
     kinds="fc",
+    parts=formula("ndtr"),
 )
 ndtri = scipy_row("ndtri", lambda x, y: _SQRT_2PI * exp.bind(0.5 * y * y), parts=formula("ndtri"))
 # The quotient of the density and the function, both of which vanish far on the left.
@@ -272,8 +275,9 @@ _J: tuple[Smooth, ...] = (j0, j1)
 expi = scipy_row("expi", lambda x, y: exp.bind(x) / x, kinds="fc")
 exp1 = scipy_row("exp1", lambda x, y: -exp.bind(-x) / x, kinds="fc")
 
-
-spence = scipy_row("spence", lambda x, y: -quotient("log1p").bind(x - 1), kinds="fc")
+spence = scipy_row(
+    "spence", lambda x, y: -quotient("log1p").bind(x - 1), kinds="fc", parts=formula("spence")
+)
 exp10 = scipy_row("exp10", lambda x, y: _LN10 * y, code="pow(10.0, {0})")
 cosm1 = scipy_row("cosm1", lambda x, y: -sin.bind(x))
 exprel = scipy_row("exprel", lambda x, y: quotient("expm1", 1).bind(x))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import funcgrad as fg
 from funcgrad.compiler.native.elementary import emit
@@ -104,4 +105,36 @@ NAMES = {
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in FORMULAS}))
 def test_formulas_are_tested(name: str) -> None:
-    assert NAMES.get(name, name) in [*DOMAINS, *TWO, *CASES]
+    assert NAMES.get(name, name) in [*DOMAINS, *TWO, *CASES, *SHORT_ONES]
+
+
+RNG = np.random.default_rng(0)
+SMALL = RNG.choice([-1.0, 1.0], 400) * 10.0 ** RNG.uniform(-300, -0.5, 400)
+SHORT_ONES = {
+    "short_exp": (np.exp, [RNG.uniform(-707, 708, 400), SMALL]),
+    "short_expm1": (np.expm1, [RNG.uniform(-60, 708, 400), SMALL]),
+    "short_log": (np.log, [10.0 ** RNG.uniform(-307, 308, 400), RNG.uniform(0.4, 2.5, 400)]),
+    "short_log1p": (np.log1p, [10.0 ** RNG.uniform(-307, 308, 400), SMALL]),
+    "short_erfc": (scipy.special.erfc, [RNG.uniform(-6, 10, 400), SMALL]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHORT_ONES)
+def test_short_formulas(name: str) -> None:
+    """Their errors are far below what rounding to 32 bits adds, which is half of a last place."""
+    exact, arguments = SHORT_ONES[name]
+    f = fg.jit(fg.extend.Elementwise(name, exact, f"{name}({{0}})").bind)
+    x = np.concatenate(arguments)
+    np.testing.assert_allclose(f(x), exact(x), rtol=2.0**-28, atol=0)
+    np.testing.assert_allclose(f(x[:1]), exact(x[:1]), rtol=2.0**-28)
+    short = x[(np.abs(x) > 1e-37) & (np.abs(x) < 80)].astype(np.float32)
+    bounds = {"rtol": 0.51 * 2.0**-23, "atol": 0.51 * 2.0**-149}
+    np.testing.assert_allclose(f(short), exact(short.astype(float)), **bounds)
+    edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -1.0, -2.0])
+    expected = np.minimum(np.array([float(_at_edge(exact, e)) for e in edges]), 1e300)
+    np.testing.assert_allclose(np.minimum(f(edges), 1e300), expected, **bounds)
+
+
+def _at_edge(exact: Any, x: float) -> Any:
+    with np.errstate(all="ignore"):
+        return exact(x)

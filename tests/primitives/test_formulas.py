@@ -71,6 +71,11 @@ CASES: dict[str, tuple[Callable[[Any], Any], Sequence[np.ndarray]]] = {
     "ndtri": (quantile, [RNG.random(30), TAILS, NEAR_ONE]),
     "erfinv": (mp.erfinv, [SIDES / 10, NEAR_ONE]),
     "erfcinv": (lambda x: -quantile(x / 2) / mp.sqrt(2), [2 * RNG.random(30), TAILS]),
+    "spence": (
+        lambda x: mp.polylog(2, 1 - x).real,
+        [spread(1e-300, 1e10), 1 + both(spread(1e-10, 1)), np.array([0.5, 2.0])],
+    ),
+    "ndtr": (lambda x: mp.erfc(-x / mp.sqrt(2)) / 2, [SIDES]),
     "digamma": (mp.digamma, [POSITIVE, SIDES, NEAR_NOTHING, np.array([1.46163214])]),
     "gamma": (mp.gamma, [spread(1e-300, 171), SIDES, 16 * SIDES, NEAR_NOTHING]),
     "gammaln": (
@@ -272,6 +277,15 @@ def test_divergences(name: str, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         wanted = getattr(scipy.special, name)(edges[:, None], edges)
     np.testing.assert_allclose(found(edges[:, None], edges), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["erfc", "ndtr"])
+def test_small_numbers_of_single_precision(name: str) -> None:
+    x = np.linspace(8.0, 14.5, 2000).astype(np.float32)
+    x = x if name == "erfc" else -x
+    expected = getattr(scipy.special, name)(x.astype(float))
+    step = np.spacing(expected.astype(np.float32)).astype(float)
+    assert (np.abs(fg.jit(getattr(special, name))(x) - expected) <= 0.51 * step).all()
 
 
 def test_slopes_of_bessel_functions_at_zero() -> None:

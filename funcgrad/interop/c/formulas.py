@@ -23,7 +23,7 @@ from funcgrad.compiler.native.scalars import Builder, Emitted
 from funcgrad.compiler.native.types import PARTS, SCALARS
 from funcgrad.compiler.native.vecmath.formulas import FORMULAS
 from funcgrad.compiler.native.vocabulary import WORDS
-from funcgrad.intrinsics import INTRINSICS
+from funcgrad.intrinsics import INTRINSICS, SHORT
 
 VALUES = {
     "b1": "bool", "f32": "float", "f64": "double", "c64": "fg_complex64", "c128": "fg_complex128",
@@ -283,7 +283,7 @@ class Writer(Builder):
 
     def plain(self, word: str, name: str, letters: str) -> list[str]:
         """Statements that compute a word without fused products."""
-        suffix = "f" * (name == "f32")
+        suffix, word = "f" * (name == "f32"), word.removeprefix(SHORT)
         text = FALLBACKS.get(word, f"return {word}F({', '.join(letters)});")
         for function in (word, "exp", "fabs"):
             text = text.replace(f"{function}F(", f"{function}{suffix}(")

@@ -9,6 +9,7 @@ from typing import Any
 from funcgrad.compiler.native.vecmath.arithmetic import (
     by_double,
     clamped,
+    in_double,
     nearest,
     polynomial,
     power_of_two,
@@ -77,15 +78,45 @@ def expm1(x: Any) -> Any:
     return (x == 0).select(x, first.fma(p, first - one) * second)
 
 
-# The same for results of 32 bits that are computed with 64.
+# The same for numbers of 64 bits whose results are as exact as 32 bits can say.
 _SHORT_EXP = (
     0.0001989198131397769, 0.0013934541928270264, 0.008333310024225292, 0.04166645680967788,
     0.16666666682534356, 0.5000000014286223,
 )  # fmt: skip
 
 
+_NORMAL_RANGE = -708.0, 709.0
+
+
+def _short_reduced(x: Any) -> tuple[Any, Any]:
+    """``2**k`` and ``exp(r) - 1`` of ``x = k log 2 + r``."""
+    n, k = nearest(x, _LOG2_E)
+    r = n.fma(-math.log(2.0), x)
+    return power_of_two(k, 64), (r * r).fma(polynomial(r, _SHORT_EXP), r)
+
+
+@in_double
+def short_exp(x: Any) -> Any:
+    """``exp(x)``; 0 where that is too small for a normal number, and ``exp(709)`` at most."""
+    low, high = _NORMAL_RANGE
+    power, part = _short_reduced(clamped(x, low, high))
+    return (x < low).select(0.0, power.fma(part, power))
+
+
+@in_double
+def short_expm1(x: Any) -> Any:
+    """``exp(x) - 1``; ``exp(709)`` at most."""
+    power, part = _short_reduced(clamped(x, -50.0, _NORMAL_RANGE[1]))
+    return power.fma(part, power - 1)
+
+
 def exp_of_sum(digits: int, x: Any, rest: Any) -> Any:
-    """``exp(x + rest)`` of 64-bit numbers; ``rest`` is at most a few last places of ``x``."""
+    """``exp(x + rest)`` of 64-bit numbers; ``rest`` is at most a few last places of ``x``.
+
+    It is not asked for where results need no more than 32 digits.
+    """
+    if digits == 32:
+        return short_exp(x)
     low, high = _EXP_RANGE[64]
     outside = (x > high) | (x < low)
     x = clamped(x, low, high)
@@ -94,8 +125,7 @@ def exp_of_sum(digits: int, x: Any, rest: Any) -> Any:
     rest = n.fma(-LN2[64][1], outside.select(0.0, rest))
     r = head + rest
     rest = (head - r) + rest
-    p = polynomial(r, _EXP[64] if digits == 64 else _SHORT_EXP)
-    return scaled(((r * r).fma(p, rest) + r) + 1, k)
+    return scaled(((r * r).fma(polynomial(r, _EXP[64]), rest) + r) + 1, k)
 
 
 # ------------------------------------------------------------------------- hyperbolic functions

@@ -120,14 +120,43 @@ def log1p(x: Any) -> Any:
     return (x == 0).select(x, _where_defined(_log_of(arithmetic.as_float(k), f), x, -1.0))
 
 
-# ----------------------------------------------------------------- inverse hyperbolic functions
-
-# (log(1 + f) - f + f**2 / 2) / f**3 for results of 32 bits that are computed with 64.
-_SHORT_LOG = (
-    -0.06201500119018334, 0.10530864738938345, -0.10646191638199634, 0.1103778335905502,
-    -0.12450743320911725, 0.14286524547786641, -0.16668001523071926, 0.20000010039684973,
-    -0.24999990275042186, 0.33333333281199246,
+# (2 atanh(s) - 2 s) / s**3 by powers of s**2, for numbers of 64 bits whose results are as exact as
+# 32 bits can say, also if they are exponents of powers.
+_SHORT_ATANH = (
+    0.19363884986633198, 0.22191337428065783, 0.28571755535032944, 0.3999999879244169,
+    0.6666666666737868,
 )  # fmt: skip
+
+
+def _short_log_of(k: Any, f: Any) -> Any:
+    """``k log 2 + log(1 + f)`` for ``sqrt(1/2) <= 1 + f < sqrt(2)``."""
+    s = f / (f + 2)
+    z = s * s
+    return k.fma(math.log(2.0), (s * z).fma(arithmetic.polynomial(z, _SHORT_ATANH), s * 2))
+
+
+def short_log_of_normal(x: Any) -> Any:
+    """``log(x)`` of positive normal numbers of 64 bits."""
+    k, m = exponent_and_mantissa(x)
+    return _short_log_of(arithmetic.as_float(k), m - 1)
+
+
+@arithmetic.in_double
+def short_log(x: Any) -> Any:
+    """``log(x)`` of normal numbers."""
+    return _where_defined(short_log_of_normal(x), x, 0.0)
+
+
+@arithmetic.in_double
+def short_log1p(x: Any) -> Any:
+    """``log(1 + x)``."""
+    k, m = exponent_and_mantissa(x + 1)
+    floating = arithmetic.as_float(k)
+    f = (floating == 0).select(x, m - 1)
+    return _where_defined(_short_log_of(floating, f), x, -1.0)
+
+
+# ----------------------------------------------------------------- inverse hyperbolic functions
 
 
 def _log1p_of_sum(digits: int, x: Any, rest: Any, doublings: Any) -> Any:
@@ -138,11 +167,10 @@ def _log1p_of_sum(digits: int, x: Any, rest: Any, doublings: Any) -> Any:
     # Below sqrt(2) the fraction is x itself.
     same = floating == 0
     f = same.select(x, m - 1)
+    if digits == 32:
+        return _short_log_of(floating, f)
     half = f * f * 0.5
     high, low = LN2[64]
-    if digits == 32:
-        tail = half * f * 2 * arithmetic.polynomial(f, _SHORT_LOG)
-        return floating.fma(high + low, f - (half - tail))
     # Rounding errors change the logarithm by their share of the mantissa; the inverse of that
     # needs few digits. Where x is huge the loss is nothing, and its scale not a number.
     lost = (x > 1).select(1 - (u - x), x - (u - 1)) + rest

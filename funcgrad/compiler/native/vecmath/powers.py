@@ -6,7 +6,11 @@ from typing import Any
 
 from funcgrad.compiler.native.vecmath import arithmetic
 from funcgrad.compiler.native.vecmath.exponentials import LN2, exp_of_sum
-from funcgrad.compiler.native.vecmath.logarithms import exponent_and_mantissa, normalized
+from funcgrad.compiler.native.vecmath.logarithms import (
+    exponent_and_mantissa,
+    normalized,
+    short_log_of_normal,
+)
 
 # m ** (-1/3) on 1 <= m <= 2, and the cube roots of 2 and 1/2.
 _INVERSE_CBRT = (
@@ -67,10 +71,6 @@ _ATANH = (
     0.06457356091967545, 0.06642934418772871, 0.07692788731654072, 0.09090904105460941,
     0.11111111135663404, 0.14285714285669004, 0.20000000000000015,
 )  # fmt: skip
-_SHORT_ATANH = (
-    0.19363884986633198, 0.22191337428065783, 0.28571755535032944, 0.3999999879244169,
-    0.6666666666737868,
-)  # fmt: skip
 _THIRD = (0.3333333333333333, 1.850371707708594e-17)
 
 
@@ -107,21 +107,12 @@ def _log_in_parts(x: Any) -> tuple[Any, Any]:
     return _sum(high, low + k.fma(LN2[64][1], t_low))
 
 
-def _short_log(x: Any) -> Any:
-    k, m = exponent_and_mantissa(x)
-    s = (m - 1) / (m + 1)
-    z = s * s
-    return arithmetic.as_float(k).fma(
-        LN2[64][0] + LN2[64][1], (s * z).fma(arithmetic.polynomial(z, _SHORT_ATANH), s * 2)
-    )
-
-
 def log_of_base(x: Any) -> tuple[Any, ...]:
     """``log |x|`` in parts, of 64 bits: what all powers of one number have in common."""
     digits, a = x.width, x.widened().absolute()
     regular = (a > 0) & (a < arithmetic.INF)
     safe = regular.select(a, 1.0)
-    log, *low = (_short_log(safe),) if digits == 32 else _log_in_parts(safe)
+    log, *low = (short_log_of_normal(safe),) if digits == 32 else _log_in_parts(safe)
     return regular.select(log, (a == 0).select(a.constant(-arithmetic.INF), a)), *low
 
 
