@@ -63,6 +63,7 @@ SETS = {
         "integers",
         "pricing",
         "pictures",
+        "everyday",
     ),
 }
 """The groups of each set, which is a folder: see `FOLDERS`."""
