@@ -183,7 +183,7 @@ def test_interpreted(first, is_whole):
             check(word)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @sample_or_all
 @first_letter
 def test_eager(first, is_whole):

@@ -349,7 +349,7 @@ def complaints(pair: Pair, x: float, y: float, gradient: Any, hessian: Any) -> l
 
 
 # Names that mean the same make the same programs: every run compiles those of the first.
-@pytest.mark.sampled(32)
+@pytest.mark.sampled(64)
 @pytest.mark.parametrize(
     ("name", "pair", "wrap"),
     [
@@ -655,7 +655,7 @@ def slopes_of(function: Callable[[Any], Any], z: Any) -> Any:
     return np.array([[along(along(function, u), v)(z) for u in unit] for v in unit])
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize(("name", "row"), EVERY_ARRAY, ids=[n for n, _ in EVERY_ARRAY])
 def test_arrays(name: str, row: OnArrays) -> None:
     function = weighted(lambda z: row.use(named(name), z))

@@ -354,7 +354,7 @@ def check_derivatives(name: str) -> None:
 # In every run without kernels: programs are made all the same, and evaluated step by step.
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_numpys(name: str) -> None:
     with fg.debug_nans():

@@ -199,7 +199,7 @@ def test_eager(function: Any, x: Any, first: Any, second: Any) -> None:
     check(derivatives(function, quietly), x, first, second)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @cases
 def test_compiled(function: Any, x: Any, first: Any, second: Any) -> None:
     check(derivatives(function, fg.jit), x, first, second)

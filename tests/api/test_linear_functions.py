@@ -64,7 +64,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 CT = np.array([1.0, -2.0, 0.5])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled_functions_return_and_take_pullbacks(name: str) -> None:
     f, jacobian = FUNCTIONS[name]

@@ -64,7 +64,7 @@ def is_in_every_run(number: int, row: Row) -> bool:
     return number % 8 == 0
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize(
     "name",
     [

@@ -115,7 +115,7 @@ def assert_close(found: Tree, expected: Tree) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-4 if single else 1e-10, atol=1e-4 * single + 1e-10)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("in_place", [True, False])
 def test_results_are_those_of_sums_at_their_places(name: str, in_place: bool) -> None:

@@ -32,7 +32,7 @@ def check(function: Any, x: np.ndarray, dtype: str) -> None:
     np.testing.assert_array_equal(given, before)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("dtype", "FD")
 @pytest.mark.parametrize(
     ("shape", "axis"),

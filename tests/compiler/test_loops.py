@@ -151,14 +151,14 @@ def agree(f: Callable[[Any], Any], x: Any, rtol: float) -> None:
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 def test_values(name: str) -> None:
     f, x = CASES[name]
     agree(f, x, 1e-12)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", CASES)
 def test_gradients(name: str) -> None:
     f, x = CASES[name]

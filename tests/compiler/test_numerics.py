@@ -103,7 +103,7 @@ EXTENSIONS = {(np.positive, "?"), *itertools.product([np.logaddexp, np.logaddexp
 """What NumPy refuses and funcgrad computes."""
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda u: u.__name__)
 def test_ufunc(ufunc: np.ufunc, code: str) -> None:

@@ -26,7 +26,7 @@ def step(k: Any, x: Any, a: Any, shift: Callable[[Any, Any], Any], xp: Any) -> A
     return xp.where(xp.arange(N) < k, shift(a[:, k], xp) * x, a[0]) - x
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("name", SHIFTS)
 def test_a_part_of_a_shifted_column(name: str, dtype: str) -> None:

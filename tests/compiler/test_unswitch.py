@@ -187,7 +187,7 @@ def test_bits_are_those_of_whole_rows(data: st.DataObject) -> None:
             assert_same_bits(value, x.astype(dtype), counts)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("k", [-(2**63), -5, 0, 1, 99, 100, 101, 2**63 - 1])
 @pytest.mark.parametrize("compare", COMPARISONS)
 @pytest.mark.parametrize("step", [1, -1])

@@ -29,7 +29,7 @@ def _keep_subnormals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUNCGRAD_KEEP_SUBNORMALS", "1")
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", [*DOMAINS, *TWO])
 def test_errors(name: str, dtype: Any) -> None:

@@ -103,7 +103,7 @@ every_mode = pytest.mark.parametrize("mode", MODES)
 jitted_or_not = pytest.mark.parametrize("wrap", [lambda f: f, fg.jit], ids=["eager", "jit"])
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @every_rule
 @every_mode
 @jitted_or_not

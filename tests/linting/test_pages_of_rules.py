@@ -45,7 +45,7 @@ def test_the_examples_give_what_they_say(rule: Rule) -> None:
     assert not failures_of(found + clean)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @EVERY
 def test_a_comment_at_its_line_switches_the_rule_off(rule: Rule) -> None:
     off = f"  # lint: ignore[{rule.name}]\n"

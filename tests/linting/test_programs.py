@@ -11,7 +11,7 @@ from tests.linting.programs import CLEAN, FAULTS, POINTS
 __all__ = ["programs_at_points", "programs_with_cuts"]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_in_programs_of_users(name: str) -> None:
     rules, make = FAULTS[name]

@@ -447,7 +447,7 @@ def names(rows: list[tuple[str, Callable[..., Any], tuple[Any, ...]]]) -> list[s
     return [f"{rule}-{function.__name__}" for rule, function, _ in rows]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("rule", "function", "args"), FAULTS, ids=names(FAULTS))
 def test_a_fault_is_found_at_its_line(
     rule: str, function: Callable[..., Any], args: tuple[Any, ...]
@@ -459,7 +459,7 @@ def test_a_fault_is_found_at_its_line(
     assert line.endswith("# here"), line
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("rule", "function", "args"), CLEAN, ids=names(CLEAN))
 def test_nothing_is_found_without_it(
     rule: str, function: Callable[..., Any], args: tuple[Any, ...]

@@ -158,7 +158,7 @@ RANGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("bins", [1, 3])
 @pytest.mark.parametrize("ends", RANGES)
 def test_ranges_of_histograms(ends: tuple[float, float], bins: int) -> None:

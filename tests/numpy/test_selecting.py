@@ -300,7 +300,7 @@ def test_gradients(function, x):
     fg.testing.check_grads(function, (x,), order=2)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("function", "x"), [c[1:] for c in SMOOTH], ids=[c[0] for c in SMOOTH])
 def test_compilation_and_batching(function, x):
     np.testing.assert_allclose(fg.jit(function)(x), function(x), rtol=1e-9, atol=1e-9)

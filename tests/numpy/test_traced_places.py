@@ -42,7 +42,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("k", [-7, -1, 0, 2, 5])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_as_numpy(name: str, k: int) -> None:
@@ -116,7 +116,7 @@ SHAPED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SHAPED)
 def test_shapes_do_not_depend_on_traced_values(name: str) -> None:
     text = rf"(?s)m\.{name.split(' ')[0]}: the shape depends on a traced .*Shapes do not depend on"

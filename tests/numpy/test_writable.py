@@ -200,7 +200,7 @@ def custom(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return g
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_numpys(name: str) -> None:
     expected = PROGRAMS[name](np, X)

@@ -301,7 +301,7 @@ def test_where_everything_is_installed_the_innermost_line_is_named(installed):
     assert location is not None
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("function", "matrix"),
     [

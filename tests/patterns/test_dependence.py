@@ -72,7 +72,7 @@ def assert_nothing_is_missed(derivative: Derivative, args: list[Any]) -> None:
             assert not (is_nonzero(tangents_of(derivative, args, unit)) & ~pattern).any()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("case", "are_known"), ROWS, ids=[f"{c.name}{'-known' if k else ''}" for c, k in ROWS]
 )
@@ -95,7 +95,7 @@ def test_no_derivative_of_a_primitive_is_missed(case: Case, are_known: bool) -> 
     assert_nothing_is_missed(derivative, given)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("case", SECOND, ids=lambda case: case.name)
 def test_no_second_derivative_of_a_primitive_is_missed(case: Case) -> None:
     args = case.draw("d")
@@ -126,7 +126,7 @@ def test_no_second_derivative_of_a_primitive_is_missed(case: Case) -> None:
     assert_nothing_is_missed(derivative, given)
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("word", ["", "jit", "vmap", "jvp", "grad", "jit grad", "grad vmap"])
 def test_no_derivative_of_a_composition_is_missed(name: str, word: str) -> None:

@@ -96,7 +96,7 @@ def diagonals_of(f, x):
     return derivative.diagonals(derivative.results([x])[1], False)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("f", STEPS)
 def test_jacobians_are_the_dense_ones(f, dtype):
@@ -225,7 +225,7 @@ def test_dense_rows_of_hessians_are_those_of_columns(f, monkeypatch):
     assert fg.hessian(f, sparse=True)(np.linspace(0.1, 1.0, 24)).shape == (24, 24)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("f", [wood, staggered, sparse_parts, in_groups, coupled, *HUBS])
 @pytest.mark.parametrize("n", [12, 24, 96])
 def test_strided_parts_of_hessians(f, n):

@@ -87,7 +87,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Sequence[np.ndarray]]] = {
 LEAST = {"digamma": 1.0, "gammaln": 1.0}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", CASES)
 def test_formulas_are_accurate(name: str, dtype: Any) -> None:

@@ -55,7 +55,7 @@ MAPS = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", MAPS)
 def test_the_same_numbers_by_every_way_over_keys(name):
     np.testing.assert_array_equal(MAPS[name](draw)(KEYS), DRAWN)

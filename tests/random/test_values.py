@@ -41,7 +41,7 @@ def test_keys_that_are_arrays_of_words_draw_the_same(name):
     np.testing.assert_array_equal(actual, recorded(name, "large"))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", CLOSE)
 def test_draws_agree_up_to_rounding(name, seed):

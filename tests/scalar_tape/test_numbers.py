@@ -226,7 +226,7 @@ def test_gradients_are_those_by_hand(name, point):
 ODD = (0.0, -0.0, math.inf, -math.inf, math.nan, 1e200, -1e308, 5e-324)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
     "name", [name for name in PROGRAMS if name not in ("inner function", "loop")]

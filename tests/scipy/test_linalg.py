@@ -218,7 +218,7 @@ def test_derivatives(name):
     check_grads(FUNCTIONS[name], (SYMMETRIC,), order=2)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_batches_and_compiled(name):
     function, stack = FUNCTIONS[name], np.stack([SYMMETRIC, SYMMETRIC[::-1, ::-1] + np.eye(3)])

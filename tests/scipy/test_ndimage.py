@@ -100,7 +100,7 @@ def test_values(row: Row) -> None:
     check_value(ndimage, scipy.ndimage, row)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @each(ROWS)
 def test_derivatives(row: Row) -> None:
     is_smooth = not any(part in row.name for part in CHOOSING) or "gauss" in row.name

@@ -23,7 +23,7 @@ X, Y = np.ones(3), np.ones((3, 2))
 WRAPS = [lambda f: f, fg.jit]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)

@@ -142,7 +142,7 @@ def test_vmap(row: Row) -> None:
     check_mapped(signal, scipy.signal, row)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @each(ROWS, fast=4)
 def test_compiled(row: Row) -> None:
     check_compiled(signal, row)

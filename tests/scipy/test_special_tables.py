@@ -152,7 +152,7 @@ def test_values_are_scipys(name: str) -> None:
         assert all(np.ndim(out) == 0 for out in outputs(name, [x[0] for x in args]))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_derivatives_against_differences(name: str) -> None:
     kind = np.dtype(dtypes(name)[0]).kind

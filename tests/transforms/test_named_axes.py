@@ -281,7 +281,7 @@ INSIDE = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("inside", INSIDE)
 @pytest.mark.parametrize("kind", ["vjp", "jvp"])
