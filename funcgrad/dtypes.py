@@ -34,6 +34,7 @@ float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
 
 BOOL = np.dtype(np.bool_)
 INT8 = np.dtype(np.int8)
+INT32 = np.dtype(np.int32)
 INT64 = np.dtype(np.int64)
 UINT64 = np.dtype(np.uint64)
 FLOAT64 = np.dtype(np.float64)

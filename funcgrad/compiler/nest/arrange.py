@@ -27,6 +27,7 @@ from funcgrad.compiler.nest.read_through import read_through
 from funcgrad.compiler.nest.refine import refine
 from funcgrad.compiler.nest.rematerialize import rematerialize
 from funcgrad.compiler.nest.schedule import schedule, schedule_groups
+from funcgrad.compiler.nest.shorten import shorten
 from funcgrad.compiler.nest.small_products import write_out_products
 from funcgrad.compiler.nest.specialize import specialize
 from funcgrad.compiler.nest.verify import verify_graph, verify_groups
@@ -35,6 +36,7 @@ from funcgrad.compiler.nest.write_through import prefer_fresh, write_through
 OPTIONAL = (
     "rematerialize",  # loops compute again what earlier loops would keep for them
     "interchange",  # loops of independent lanes have these last, and run in blocks of them
+    "shorten",  # integers of 64 bits whose bounds have 32 are computed with these
     "refine",  # both sides of a reshape iterate over the axes of both shapes
     "read_through",  # parts of arrays are read where they come from, or written in turn
     "schedule",  # cheap values are computed again by their readers, others are stored
@@ -56,6 +58,7 @@ _ON_GRAPHS: tuple[tuple[str, Callable[[Graph], None]], ...] = (
     ("defer", defer),
     ("rematerialize", rematerialize),
     ("interchange", interchange),
+    ("shorten", shorten),
     ("divide", divide_sums),
     ("refine", refine),
     ("read_through", read_through),

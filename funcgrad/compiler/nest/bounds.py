@@ -8,6 +8,7 @@ any one of its dtype.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from funcgrad.compiler.loops.language import SYMBOLS, Apply, Expression, Number, Variable, applied
 from funcgrad.compiler.nest.layout import Interval, Operand, Uniform, View
-from funcgrad.compiler.nest.nodes import Copies, Guard, Node, Pick, Point, Search
+from funcgrad.compiler.nest.nodes import Copies, Fold, Guard, Node, Pick, Point, Search
 from funcgrad.dtypes import BOOL
 from funcgrad.intrinsics import CASTS
 
@@ -23,6 +24,9 @@ _CHOICES = ("select",)
 _BOTH = ("bitwise_and",)
 _EXTREMES = {"minimum": 0, "maximum": 1}
 """Words for one of two numbers: the place of the smaller one, if that is it."""
+_TURNING = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+"""Comparisons."""
+_SUMS = ("add", "radd")
 _SIGNS = {"add": 1, "subtract": -1}
 _TURNS = {"less": True, "greater_equal": False}
 """Comparisons that turn at a number, and whether they hold below it."""
@@ -68,7 +72,22 @@ def _made(node: Node, steps: int) -> Interval | None:
             return bounds_of(node.operands[0], steps)
         case Point() if node.out.dtype.kind in "iu":
             return _computed(node, steps)
+        case Fold(form=form) if node.out.dtype == node.operands[0].dtype:
+            found, n = bounds_of(node.operands[0], steps), [node.space[axis] for axis in form.axes]
+            return _folded(found, form.step, math.prod(n), _all_of(node.out.dtype))
     return None
+
+
+def _folded(found: Interval | None, step: str, n: int, limits: Interval) -> Interval | None:
+    """The interval of a sum or an extreme of so many integers."""
+    if found is None or not n:
+        return None
+    tree = applied(step, [Variable("x"), Variable("y")])
+    word = tree.word if isinstance(tree, Apply) else ""
+    if word in _EXTREMES:
+        return found
+    total = n * found[0], n * found[1]
+    return total if word in _SUMS and _is_within(total, limits) else None
 
 
 def _joined(parts: Sequence[Interval | None]) -> Interval | None:
@@ -110,6 +129,23 @@ def _interval(x: Expression, known: Known, limits: Interval) -> Interval | None:
     return None
 
 
+def is_bounded_throughout(node: Point, dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype has all integers that an expression computes, and its operands."""
+    limits = _all_of(dtype)
+    names = [Variable(f"x{i}") for i in range(len(node.operands))]
+    known = {str(x): bounds_of(y) for x, y in zip(names, node.operands, strict=True)}
+
+    def holds(x: Expression) -> bool:
+        if isinstance(x, Apply) and x.word in (*_CHOICES, *_TURNING, *_BOTH):
+            is_choice = x.word in _CHOICES
+            return all(map(holds, x.operands)) and (
+                not is_choice or _interval(x, known, limits) is not None
+            )
+        return _interval(x, known, limits) is not None
+
+    return holds(applied(node.expr, names))
+
+
 def _divided(condition: Expression, known: Known) -> tuple[Known, Known]:
     """Intervals where a condition holds, and where it does not; none where that is never."""
     match condition:
@@ -121,6 +157,11 @@ def _divided(condition: Expression, known: Known) -> tuple[Known, Known]:
             below, above = ({**known, name: (a, b)} if a <= b else {} for a, b in parts)
             return (below, above) if _TURNS[word] else (above, below)
     return known, known
+
+
+def is_within(found: Interval | None, dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype has all integers of an interval."""
+    return found is not None and _is_within(found, _all_of(dtype))
 
 
 def _is_within(found: Interval, limits: Interval) -> bool:
@@ -148,10 +189,12 @@ _WORDS: dict[str, Callable[..., Interval | None]] = {
     "subtract": lambda a, b: (a[0] - b[1], a[1] - b[0]),
     "multiply": lambda a, b: _around(x * y for x in a for y in b),
     "negative": lambda a: (-a[1], -a[0]),
+    "abs": lambda a: (max(a[0], -a[1], 0), max(-a[0], a[1])),
     "floor_divide": lambda a, b: _around(x // y for x in a for y in b) if b[0] > 0 else None,
     "remainder": _remainder,
     "right_shift": lambda a, b: (a[0] >> b[0], a[1] >> b[0]) if 0 <= b[0] == b[1] else None,
     "bitwise_and": _masked,
+    "popcount": lambda a: (0, a[1].bit_length() if a[0] >= 0 else 64),
     "minimum": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     "maximum": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
 }

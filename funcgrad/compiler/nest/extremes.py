@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from funcgrad.compiler.machine import SUM_BLOCK
+from funcgrad.compiler.nest.bounds import bounds_of, is_within
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.kernel import neutral
 from funcgrad.compiler.nest.layout import Operand, Uniform, Value, View, whole
 from funcgrad.compiler.nest.nodes import Copies, Fold, Pick, Point
-from funcgrad.dtypes import BOOL, INT64
+from funcgrad.dtypes import BOOL, INT32, INT64
 from funcgrad.intrinsics import expression
 from funcgrad.lowering import ArgReduction, Reduction
 
@@ -37,6 +38,8 @@ def places(builder: Builder, form: ArgReduction, x: View, out: Value) -> View:
     are_columns = axes and form.axis < axes[-1] and x.strides[form.axis] != 1 == x.strides[-1]
     if x.dtype == BOOL:
         x = whole(builder.copy(x, np.dtype(np.uint8)))
+    elif x.dtype.itemsize > INT32.itemsize and is_within(bounds_of(x), INT32):
+        x = whole(builder.copy(x, INT32))
     if are_columns:
         return _first(builder, form, x, form.axis, out)
     return _of_rows(builder, form, x.permuted([*axes, form.axis]), out)
