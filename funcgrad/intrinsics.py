@@ -109,7 +109,7 @@ def _table() -> Iterator[Intrinsic]:
         ("erf", 16, "always"), ("erfc", 20, "always"), ("expit", 10, "never"),
     ):  # fmt: skip
         yield Intrinsic(name, 1, "f", cost, "formula", libm)
-    for name, cost in (("exp", 6), ("expm1", 6), ("log", 8), ("log1p", 8), ("erfc", 14)):
+    for name, cost in (("exp", 6), ("expm1", 6), ("log", 8), ("log1p", 8)):
         yield Intrinsic(SHORT + name, 1, "f", cost, "formula")
     yield Intrinsic("pow", 2, "iuf", 24, "formula", "always")
     yield Intrinsic("atan2", 2, "f", 16, "formula", "few")

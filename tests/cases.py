@@ -991,6 +991,7 @@ def _special_rows(name: str, row: Row) -> list[Case]:
 SPECIAL = [
     *(case for name, row in ROWS.items() if row.laws for case in _special_rows(name, row)),
     *one(sp.erfcinv, 0.3, 1.7),
+    *one(sp.normal_hazard, -2, 2),
     *one(sp.rgamma, 0.4, 3),
     *one(gamma_functions.real_trigamma, 0.5, 3),
     *two(sp.betaln, between(0.5, 3), between(0.5, 3)),

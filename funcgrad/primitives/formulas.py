@@ -20,7 +20,6 @@ from funcgrad.primitives.expressions import (
     Formula,
     absolute,
     apply,
-    by_digits,
     exp,
     function,
     log,
@@ -165,22 +164,25 @@ _ERFCX = (
 )  # fmt: skip
 
 
-_OF_SCIPY = UfuncFunction("scipy.special._ufuncs", "erfc")
-_erfc = by_digits(Elementwise("erfc", _OF_SCIPY, "erfc({0})"))
+def _erfcx_of_size(a: Expression) -> Expression:
+    return 0.5 * _polynomial(_ERFCX, 1.0 - 6.0 / (a + 3.0)) / (0.5 + a)
+
+
+_erfc = Elementwise("erfc", UfuncFunction("scipy.special._ufuncs", "erfc"), "erfc({0})")
 
 
 def erfc(x: Expression) -> Expression:
     """``1 - erf(x)``."""
-    return _erfc(x)
+    if x.digits == 64:
+        return apply(_erfc, x)
+    a = absolute(x)
+    right = _erfcx_of_size(a) * exp(-a * a)
+    return where(x < 0.0, 2.0 - right, right)
 
 
 def ndtr(x: Expression) -> Expression:
     """The distribution function of the normal distribution."""
-    return 0.5 * _erfc(-math.sqrt(0.5) * x)
-
-
-def _erfcx_of_size(a: Expression) -> Expression:
-    return 0.5 * _polynomial(_ERFCX, 1.0 - 6.0 / (a + 3.0)) / (0.5 + a)
+    return 0.5 * erfc(-math.sqrt(0.5) * x)
 
 
 def erfcx(x: Expression) -> Expression:
@@ -189,14 +191,27 @@ def erfcx(x: Expression) -> Expression:
     return where(x < 0.0, 2.0 * exp(x * x) - right, right)
 
 
+def _normal_parts(x: Expression) -> tuple[Expression, Expression, Expression]:
+    """``erfcx(|x| / sqrt(2))``, ``x**2 / 2`` and ``exp(-x**2 / 2)``."""
+    square = 0.5 * x * x
+    return _erfcx_of_size(absolute(x) * math.sqrt(0.5)), square, exp(-square)
+
+
 def log_ndtr(x: Expression) -> Expression:
     """Logarithm of the distribution function of the normal distribution."""
-    right = _erfcx_of_size(absolute(x) * math.sqrt(0.5))
-    square = 0.5 * x * x
+    right, square, density = _normal_parts(x)
     is_left = x < 0.0
     # One logarithm for both sides; where the limit counts, nothing counts beside the square.
-    less_one = where(is_left, maximum(0.5 * right, 1e-16) - 1.0, -0.5 * right * exp(-square))
+    less_one = where(is_left, maximum(0.5 * right, 1e-16) - 1.0, -0.5 * right * density)
     return log1p(less_one) - where(is_left, square, 0.0)
+
+
+def normal_hazard(x: Expression) -> Expression:
+    """The derivative of `log_ndtr`: the density of the normal distribution over `ndtr`."""
+    right, _, density = _normal_parts(x)
+    is_left = x < 0.0
+    below = where(is_left, right, 2.0 - right * density)
+    return math.sqrt(2 / math.pi) * where(is_left, 1.0, density) / below
 
 
 # The quantile of the normal distribution, divided by ``p - 1/2``, by powers of

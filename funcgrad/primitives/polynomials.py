@@ -21,15 +21,21 @@ def polynomial(coefficients: Sequence[float], x: Any) -> Any:
     return total
 
 
-def horner(coefficients: Sequence[float]) -> Elementwise:
-    """A polynomial as one operation, for parts of others: it has no derivative."""
+@functools.lru_cache(256)
+def horner(coefficients: tuple[float, ...]) -> Elementwise:
+    """A polynomial as one operation, for parts of others: it has no derivative.
+
+    That of equal coefficients is the same, so that what two formulas have in common is computed
+    once.
+    """
     text = repr(coefficients[0])
     for coefficient in coefficients[1:]:
         text = f"({text} * {{0}} + {coefficient!r})"
     return Elementwise("horner", lambda x: polynomial(coefficients, x), text)
 
 
-def fused_horner(coefficients: Sequence[float]) -> Elementwise:
+@functools.lru_cache(256)
+def fused_horner(coefficients: tuple[float, ...]) -> Elementwise:
     """The same with fewer roundings, where compiled programs need not round as NumPy does."""
     text = repr(coefficients[0])
     for coefficient in coefficients[1:]:

@@ -16,8 +16,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from funcgrad.base.imports import load
+from funcgrad.core.avals import aval_of
 from funcgrad.core.primitive import Primitive, Value
+from funcgrad.dtypes import is_complex
 from funcgrad.primitives.elementwise import (
     Derivative,
     Smooth,
@@ -83,10 +87,31 @@ ndtr = scipy_row(
     parts=formula("ndtr"),
 )
 ndtri = scipy_row("ndtri", lambda x, y: _SQRT_2PI * exp.bind(0.5 * y * y), parts=formula("ndtri"))
-# The quotient of the density and the function, both of which vanish far on the left.
+
+
+def _over_erfcx(x: Value) -> Value:
+    """The quotient of the normal density and `ndtr`, both of which vanish far on the left."""
+    return (2 / _SQRT_2PI) / erfcx.bind(-math.sqrt(0.5) * x)
+
+
+def _normal_hazard(x: Any) -> Any:
+    x = np.asarray(x)
+    value = (2 / _SQRT_2PI) / erfcx.function(-math.sqrt(0.5) * x.astype(np.float64))
+    return value.astype(x.dtype)[()]
+
+
+normal_hazard = Smooth(
+    "normal_hazard",
+    _normal_hazard,
+    [lambda x, y: -y * (x + y)],
+    "normal_hazard({0})",
+    kinds="f",
+    code_kinds="",
+    parts=formula("normal_hazard"),
+)
 log_ndtr = scipy_row(
     "log_ndtr",
-    lambda x, y: (2 / _SQRT_2PI) / erfcx.bind(-math.sqrt(0.5) * x),
+    lambda x, y: (_over_erfcx if is_complex(aval_of(x).dtype) else normal_hazard.bind)(x),
     kinds="fc",
     parts=formula("log_ndtr"),
 )

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 
 import funcgrad as fg
 from funcgrad.compiler.native.elementary import emit
@@ -115,7 +114,6 @@ SHORT_ONES = {
     "short_expm1": (np.expm1, [RNG.uniform(-60, 708, 400), SMALL]),
     "short_log": (np.log, [10.0 ** RNG.uniform(-307, 308, 400), RNG.uniform(0.4, 2.5, 400)]),
     "short_log1p": (np.log1p, [10.0 ** RNG.uniform(-307, 308, 400), SMALL]),
-    "short_erfc": (scipy.special.erfc, [RNG.uniform(-6, 10, 400), SMALL]),
 }  # fmt: skip
 
 

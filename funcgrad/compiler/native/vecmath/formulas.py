@@ -18,7 +18,7 @@ from funcgrad.compiler.native.vecmath.exponentials import (
     tanh,
 )
 from funcgrad.compiler.native.vecmath.gamma import digamma, lgamma, trigamma
-from funcgrad.compiler.native.vecmath.gaussian import erf, erfc, short_erfc
+from funcgrad.compiler.native.vecmath.gaussian import erf, erfc
 from funcgrad.compiler.native.vecmath.logarithms import (
     acosh,
     asinh,
@@ -37,7 +37,7 @@ _FORMULAS: dict[str, Callable[..., Any]] = {
     **{f.__name__: f for f in (
         exp, exp2, expm1, log, log2, log10, log1p, sinh, cosh, tanh, expit, asinh, acosh, atanh,
         cbrt, hypot, pow, erf, erfc, lgamma, digamma, trigamma, asin, acos, atan, atan2, fmod,
-        short_exp, short_expm1, short_log, short_log1p, short_erfc,
+        short_exp, short_expm1, short_log, short_log1p,
     )},
     "sin": sin,
     "cos": cos,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcgrad.compiler.native.vecmath.arithmetic import by_double, clamped, in_double, polynomial
+from funcgrad.compiler.native.vecmath.arithmetic import by_double, clamped, polynomial
 from funcgrad.compiler.native.vecmath.exponentials import exp_in_range, exp_of_sum
 
 # erf(x) / x - 1 by powers of x**2 on |x| <= 1.
@@ -84,21 +84,11 @@ def erf(x: Any) -> Any:
     return small.select(inside + _small(x.width, inside), 1 - rest).copysign(x)
 
 
-def _erfc(digits: int, x: Any) -> Any:
+@by_double
+def erfc(digits: int, x: Any) -> Any:
     a = x.absolute()
     small = a < 0.8
     inside = small.select(x, 0.0)
     tail = _complement(digits, a)
     tail = (x < 0).select(2 - tail, tail)
     return small.select((1 - inside) - _small(digits, inside), tail)
-
-
-@by_double
-def erfc(digits: int, x: Any) -> Any:
-    return _erfc(digits, x)
-
-
-@in_double
-def short_erfc(x: Any) -> Any:
-    """``erfc(x)`` of 64-bit numbers to 32 digits."""
-    return _erfc(32, x)
