@@ -168,6 +168,19 @@ def _erfcx_of_size(a: Expression) -> Expression:
     return 0.5 * _polynomial(_ERFCX, 1.0 - 6.0 / (a + 3.0)) / (0.5 + a)
 
 
+_logit = Elementwise(
+    "logit",
+    UfuncFunction("scipy.special._ufuncs", "logit"),
+    # Near 1/2 the quotient is near 1.
+    "select(abs({0} - 0.5) < 0.2, log1p((2 * {0} - 1) / (1 - {0})), log({0} / (1 - {0})))",
+)
+
+
+def logit(p: Expression) -> Expression:
+    """``log(p / (1 - p))``."""
+    return apply(_logit, p) if p.digits == 64 else log(p / (1.0 - p))
+
+
 _erfc = Elementwise("erfc", UfuncFunction("scipy.special._ufuncs", "erfc"), "erfc({0})")
 
 

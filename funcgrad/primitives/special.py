@@ -216,12 +216,7 @@ kl_div = scipy_row(
     code=_of_positive(_DIVERGENCE, "{1}"),
     level_at=is_origin,
 )
-logit = scipy_row(
-    "logit",
-    lambda x, y: 1 / (x * (1 - x)),
-    # Near 1/2 the quotient is near 1.
-    code=("select(abs({0} - 0.5) < 0.2, log1p((2 * {0} - 1) / (1 - {0})), log({0} / (1 - {0})))"),
-)
+logit = scipy_row("logit", lambda x, y: 1 / (x * (1 - x)), parts=formula("logit"))
 log_expit = scipy_row(
     "log_expit", lambda x, y: logistic.bind(-x), code="-(log1p(exp(-abs({0}))) - minimum({0}, 0))"
 )
