@@ -16,7 +16,7 @@ import funcgrad as fg
 from funcgrad.errors import ArgumentError, ShapeError
 from funcgrad.primitives.sparse import Pattern
 from funcgrad.scipy.optimize import least_squares, minimize, root
-from funcgrad.scipy.sparse.factors import PositiveFactors
+from funcgrad.scipy.sparse.factors import Eliminated
 from funcgrad.sparsity import Coloring
 
 N = 300
@@ -175,8 +175,8 @@ def test_traced_least_squares_are_sparse(
     function: Any, most_work: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a band, by elimination, and by conjugate gradients where factors would be filled."""
-    steps = importlib.import_module("funcgrad.scipy.optimize.sparse_steps")
-    monkeypatch.setattr(steps, "MOST_WORK", most_work)
+    factors = importlib.import_module("funcgrad.scipy.sparse.factors")
+    monkeypatch.setattr(factors, "MOST_WORK", most_work)
     solve = fg.jit(lambda start: least_squares(function, start, xtol=1e-12))
     found = solve(START)
     assert found.success
@@ -187,18 +187,6 @@ def test_traced_least_squares_are_sparse(
     np.testing.assert_allclose(found.grad, 0, atol=1e-8)
     text = str(solve.trace(START).program)
     assert f"[{len(found.fun)},{N}]" not in text  # nothing has the size of the dense Jacobian
-
-
-CVXOPT = importlib.util.find_spec("cvxopt")
-installed = pytest.mark.skipif(CVXOPT is None, reason="cvxopt is not installed")
-
-
-@pytest.fixture(params=["elimination", pytest.param("CHOLMOD", marks=installed)])
-def library(request: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The library that factors positive definite matrices."""
-    found = CVXOPT if request.param == "CHOLMOD" else None
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found)
-    return request.param
 
 
 def grid(n: int, shift: float) -> Any:
@@ -216,9 +204,9 @@ def pattern_of(matrix: Any) -> Pattern:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_factors_of_positive_matrices_are_ordered_once(library: str, dtype: Any) -> None:
+def test_factors_of_positive_matrices_are_ordered_once(dtype: Any) -> None:
     first, second = grid(12, 0.1).astype(dtype), grid(12, 3.0).astype(dtype)
-    factors = PositiveFactors.of(pattern_of(first))
+    factors = Eliminated.of(pattern_of(first))
     assert factors is not None
     right = np.random.default_rng(0).uniform(size=144).astype(dtype)
     for matrix in (first, second, first):
@@ -231,22 +219,13 @@ def test_factors_of_positive_matrices_are_ordered_once(library: str, dtype: Any)
 
 def test_matrices_whose_factors_would_be_filled_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.import_module("funcgrad.scipy.sparse.factors"), "MOST_WORK", 100)
-    assert PositiveFactors.of(pattern_of(grid(12, 0.1))) is None
+    assert Eliminated.of(pattern_of(grid(12, 0.1))) is None
 
 
-def test_least_squares_by_either_library(library: str) -> None:
+def test_least_squares_by_factors() -> None:
     found = least_squares(far_apart, START)
     expected = scipy.optimize.least_squares(far_apart, START)
     np.testing.assert_allclose(found.x, expected.x, atol=1e-6)
-
-
-@installed
-def test_matrices_that_are_not_positive_definite() -> None:
-    matrix = grid(5, -1.0)
-    factors = PositiveFactors.of(pattern_of(matrix))
-    assert factors is not None
-    with pytest.raises(RuntimeError, match="the matrix is not positive definite"):
-        factors.solve(matrix.data, np.ones(25))
 
 
 @pytest.mark.sampled(4)

@@ -28,8 +28,7 @@ from funcgrad.patterns.coloring import Coloring, coloring
 from funcgrad.primitives.sparse import Pattern
 from funcgrad.scipy.results import Result
 from funcgrad.scipy.sparse.bands import WIDEST, Band
-from funcgrad.scipy.sparse.elimination import elimination_table
-from funcgrad.scipy.sparse.factors import MOST_WORK, Eliminated, OrderedFactors, PositiveFactors
+from funcgrad.scipy.sparse.factors import Eliminated, OrderedFactors
 from funcgrad.scipy.sparse.linalg import spsolve
 
 Function = Callable[..., Any]
@@ -247,7 +246,7 @@ class _NormalEquations:
 
     def __init__(self, pattern: Pattern) -> None:
         self.width, self.limit = pattern.shape[1], FEW_PRODUCTS
-        self.factors: PositiveFactors | None = None
+        self.factors: Eliminated | None = None
         lengths = np.diff(pattern.indptr)
         if lengths @ lengths > MOST_PAIRS * pattern.size:
             self.limit = MOST_PRODUCTS
@@ -293,7 +292,7 @@ class _NormalEquations:
             found, is_good = conjugate_gradients(matrix, weights, right, self.limit)
             if is_good or self.limit == MOST_PRODUCTS:
                 return found
-            self.factors = PositiveFactors.of(self.squares.pattern)
+            self.factors = Eliminated.of(self.squares.pattern)
             if self.factors is None:
                 self.limit = MOST_PRODUCTS
                 return conjugate_gradients(matrix, weights, right, self.limit)[0]
@@ -360,8 +359,8 @@ class TracedNormalEquations:
         band = Band(square)
         if band.is_narrow:
             self.factors = lambda entries, right: band.solve(band.factors(0.0, entries), right)
-        elif (table := elimination_table(square, MOST_WORK)) is not None:
-            self.factors = Eliminated(square, table).solve
+        elif (eliminated := Eliminated.of(square)) is not None:
+            self.factors = eliminated.solve
 
     def solve(self, data: Any, damping: Any, right: Any) -> Any:
         """The step from entries of ``J``."""

@@ -1,4 +1,4 @@
-"""Sparse factors, SuperLU's or CHOLMOD's, of matrices of one pattern, which are ordered once.
+"""Sparse factors of matrices of one pattern, which are ordered once.
 
 Where to begin so that factors stay sparse follows from the pattern alone, and takes a fifth to a
 half of the time of a factorization. So the order of the first one serves for all others.
@@ -6,7 +6,6 @@ half of the time of a factorization. So the order of the first one serves for al
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +20,6 @@ from funcgrad.api.compilation import jit
 from funcgrad.api.debugging import pure_callback
 from funcgrad.api.staging import ShapeDtypeStruct
 from funcgrad.base.forking import cached_property
-from funcgrad.base.imports import load
 from funcgrad.patterns.arrays import SparseArray
 from funcgrad.primitives.elimination import FactoredSparseSolve, SparseFactor, Tables
 from funcgrad.primitives.objects import is_traced
@@ -210,40 +208,11 @@ def _is_real(dtype: Any) -> bool:
     return np.dtype(dtype).kind == "f"
 
 
-class PositiveFactors:
-    """Solutions with symmetric positive definite matrices of one pattern, ordered once.
-
-    Factors are CHOLMOD's where the package cvxopt is installed, which has it; else matrices are
-    eliminated in compiled code.
-
-    Args:
-        pattern: Of the matrices, all entries of both triangles with the diagonal.
-        table: How it is eliminated.
-    """
-
-    def __init__(self, pattern: Pattern, table: Any) -> None:
-        is_there = importlib.util.find_spec("cvxopt") is not None
-        self.factors = _Cholesky(pattern) if is_there else Eliminated(pattern, table)
-
-    @classmethod
-    def of(cls, pattern: Pattern) -> PositiveFactors | None:
-        """Return those of a pattern; ``None`` if factors would be filled too much."""
-        table = elimination_table(pattern, MOST_WORK)
-        return None if table is None else cls(pattern, table)
-
-    def solve(self, data: Any, right: Any) -> Any:
-        """The solution with the matrix of these entries, in the order of rows.
-
-        Raises: RuntimeError: If CHOLMOD finds that it is not positive definite.
-        """
-        return self.factors.solve(data, right)
-
-
 class Eliminated:
     """Factors without exchanges of rows, which positive definite matrices do not need.
 
     Args:
-        pattern: As of `PositiveFactors`.
+        pattern: Of the matrices, all entries of both triangles with the diagonal.
         table: How matrices are eliminated.
     """
 
@@ -256,30 +225,12 @@ class Eliminated:
             )
         )
 
+    @classmethod
+    def of(cls, pattern: Pattern) -> Eliminated | None:
+        """Return those of a pattern; ``None`` if factors would be filled too much."""
+        table = elimination_table(pattern, MOST_WORK)
+        return None if table is None else cls(pattern, table)
+
     def solve(self, data: Any, right: Any) -> Any:
         """The solution, of entries and a right-hand side that may be traced."""
         return self.solution(self.table, data, right)
-
-
-class _Cholesky:
-    """Factors by CHOLMOD, in double precision."""
-
-    def __init__(self, pattern: Pattern) -> None:
-        self.cvxopt = load("cvxopt")
-        self.cholmod = load("cvxopt.cholmod")
-        # By columns, which a symmetric matrix has as rows.
-        (self.lower,) = np.nonzero(pattern.indices >= pattern.rows)
-        rows, columns = pattern.indices[self.lower], pattern.rows[self.lower]
-        dense = self.cvxopt.matrix
-        self.matrix = self.cvxopt.spmatrix(1.0, dense(rows), dense(columns), pattern.shape)
-        self.symbolic = self.cholmod.symbolic(self.matrix)
-
-    def solve(self, data: Any, right: Any) -> Any:
-        self.matrix.V = self.cvxopt.matrix(data[self.lower].astype(np.float64))
-        found = self.cvxopt.matrix(right.astype(np.float64))
-        try:
-            self.cholmod.numeric(self.matrix, self.symbolic)
-        except ArithmeticError as error:
-            raise RuntimeError("the matrix is not positive definite") from error
-        self.cholmod.solve(self.symbolic, found)
-        return np.array(found).ravel().astype(right.dtype)
