@@ -13,6 +13,7 @@ from funcgrad.base.annotations import Function
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import evaluate
 from funcgrad.higher_order.checked_programs import CheckedProgram, evaluate_checked
+from funcgrad.higher_order.jit import scatter
 from funcgrad.observers.checks import Kinds
 from funcgrad.transforms.stage import stage
 
@@ -48,17 +49,15 @@ class CheckedRules:
         kept: list[bool] = []
 
         def rule(*xs: Any) -> list[Any]:
-            rest = iter(xs[n:])
             assert self._jvp is not None
-            outs, dots = self._jvp(xs[:n], [next(rest) if on else None for on in present])
+            outs, dots = self._jvp(xs[:n], scatter(xs[n:], present))
             n_outs.append(len(outs))
             kept.extend(t is not None for t in dots)
             return [*outs, *(t for t in dots if t is not None)]
 
         results = self._without_checks(rule, given)
-        outs, rest = results[: n_outs[0]], iter(results[n_outs[0] :])
+        outs, dots = results[: n_outs[0]], scatter(results[n_outs[0] :], kept)
         found = self.found(primals)
-        dots = [next(rest) if on else None for on in kept]
         return [*outs, *found], [*dots, *(None for _ in found)]
 
     def vjp(self, primals: Values, is_active: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:

@@ -28,7 +28,7 @@ from funcgrad.errors import ArgumentError, MissingRuleError
 from funcgrad.higher_order.checked_programs import check_program
 from funcgrad.higher_order.checked_rules import CheckedRules
 from funcgrad.higher_order.checks import Failure, nan_faults
-from funcgrad.higher_order.jit import STEPWISE, how_jit_runs
+from funcgrad.higher_order.jit import STEPWISE, how_jit_runs, scatter
 from funcgrad.higher_order.linear_call import (
     LinearCall,
     Values,
@@ -234,7 +234,7 @@ class CustomCall(Primitive):
         nonzero = [t for t in tangents if t is not None]
         results = mappable.call(mappable.pushed(), primals, nonzero)
         n_outs = len(self.program.outputs)
-        return results[:n_outs], _spread(results[n_outs:], self._is_inexact())
+        return results[:n_outs], scatter(results[n_outs:], self._is_inexact())
 
     def _split_mappable(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
         mappable = _Mappable(self.rules, [t is not None for t in tangents])
@@ -259,7 +259,7 @@ class CustomCall(Primitive):
             tuple(aval_of(x) for x in inputs),
             avals,
         )
-        return outs, _spread(call.bind(*inputs) if avals else [], is_inexact)
+        return outs, scatter(call.bind(*inputs) if avals else [], is_inexact)
 
     @property
     def out_avals(self) -> list[ShapedArray]:
@@ -337,7 +337,7 @@ class _VjpPair:
         self.is_inexact = [a.dtype.kind in "fc" for a in self.out_avals]
 
     def forward(self, residuals: Values, tangents: Values) -> list[Any]:
-        full = _spread(tangents, self.is_active)
+        full = scatter(tangents, self.is_active)
         primals, rest = residuals[: self.n_primals], residuals[self.n_primals :]
         if self.rules.jvp is not None:
             _, dots = self.rules.jvp(primals, full)
@@ -350,7 +350,7 @@ class _VjpPair:
         ]
 
     def backward(self, residuals: Values, cts: Values) -> list[Any]:
-        pulled = self.pull(residuals[self.n_primals :], _spread(cts, self.is_inexact))
+        pulled = self.pull(residuals[self.n_primals :], scatter(cts, self.is_inexact))
         return [ct for ct, active in zip(pulled, self.is_active, strict=True) if active]
 
 
@@ -399,12 +399,12 @@ class _Mappable:
 
     def _push(self, fun: Callable[..., list[Any]], inputs: Values) -> list[Any]:
         primals, given = inputs[: self.n_inputs], inputs[self.n_inputs :]
-        outs, dots = push_forward(fun, primals, _spread(given, self._mask()), self.single.name)
+        outs, dots = push_forward(fun, primals, scatter(given, self._mask()), self.single.name)
         return [*outs, *_dense(dots, outs)]
 
     def _push_mapped(self, size: int, is_mapped: list[bool], inputs: Values) -> list[Any]:
         n = len(self.is_active)
-        of_dots = _spread(is_mapped[n:], self.is_active)
+        of_dots = scatter(is_mapped[n:], self.is_active)
         joined = [p or bool(t) for p, t in zip(is_mapped[:n], of_dots, strict=True)]
         wanted = [*joined, *(m for m, on in zip(joined, self.is_active, strict=True) if on)]
         return self._push(self._rule(size, joined), self._fronted(inputs, is_mapped, wanted, size))
@@ -430,7 +430,7 @@ class _Mappable:
     ) -> list[Any]:
         primals, cts = inputs[: self.n_inputs], inputs[self.n_inputs :]
         _, linear = linearize_flat(fun, primals, self._mask(), self.single.name)
-        pulled = linear.pull(_spread(cts, is_inexact))
+        pulled = linear.pull(scatter(cts, is_inexact))
         pairs = zip(pulled, primals, self._mask(), strict=True)
         return [zeros(aval_of(x)) if ct is None else ct for ct, x, on in pairs if on]
 
@@ -447,11 +447,6 @@ def _dense(dots: Sequence[Any], values: Values) -> list[Any]:
     """Tangents of floating values, zeros included."""
     pairs = [(t, aval_of(x)) for t, x in zip(dots, values, strict=True)]
     return [zeros(a) if t is None else t for t, a in pairs if a.dtype.kind in "fc"]
-
-
-def _spread(values: Values, mask: Sequence[bool]) -> list[Any]:
-    rest = iter(values)
-    return [next(rest) if here else None for here in mask]
 
 
 # Linearity.

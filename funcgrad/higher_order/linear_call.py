@@ -17,6 +17,7 @@ from funcgrad.core.primitive import BatchDim, Primitive, Value, is_linear, mappe
 from funcgrad.core.program import Program
 from funcgrad.core.trace import EVAL, using_trace
 from funcgrad.errors import ArgumentError
+from funcgrad.higher_order.jit import scatter
 from funcgrad.lowering import Call, Form
 from funcgrad.primitives.shape import broadcast_to, repeat_lanes, sum_lanes
 from funcgrad.transforms.batch import batch_flat
@@ -229,8 +230,7 @@ def map_groups(
     absent: list[bool] = []
 
     def dense(*xs: Any) -> list[Any]:
-        rest = iter(xs)
-        full = iter([next(rest) if here else None for here in present])
+        full = iter(scatter(xs, present))
         results = function(*([next(full) for _ in group] for group in groups))
         absent[:] = [r is None for r in results]
         return [r for r in results if r is not None]

@@ -462,8 +462,7 @@ class Scan(Primitive):
         )
         in_carry, in_consts, in_xs = cut(results, k, len(sums))
         ct_xs = scatter(in_xs, x_given)
-        rest = iter(in_consts)
-        ct_consts = [next(rest) if is_linear(a) else None for a in consts]
+        ct_consts = scatter(in_consts, [is_linear(a) for a in consts])
         ct_init = [c if is_linear(a) else None for c, a in zip(in_carry, carry, strict=True)]
         return [*ct_consts, *ct_init, *ct_xs]
 

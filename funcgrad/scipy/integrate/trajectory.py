@@ -30,7 +30,7 @@ from funcgrad.base.tables import keep
 from funcgrad.core.avals import aval_of
 from funcgrad.core.program import Program, evaluate
 from funcgrad.higher_order.custom import bind_rules
-from funcgrad.higher_order.jit import Jit
+from funcgrad.higher_order.jit import Jit, scatter
 from funcgrad.higher_order.linear_call import LinearCall, push_linearized, zeros
 from funcgrad.higher_order.rules import Rules
 from funcgrad.primitives.elementwise import stop_gradient
@@ -472,8 +472,7 @@ class _Along:
 
     def _full(self, found: Values) -> list[Any]:
         """Tangents of all arguments of a step, ``None`` where there are none."""
-        rest = iter(found)
-        return [next(rest) if on else None for on in self.is_active]
+        return scatter(found, self.is_active)
 
     def _split(self, residuals: Values) -> tuple[Any, Any, list[Any]]:
         """The number of steps, one of them with all that it depends on, and the values beside it.
