@@ -245,7 +245,8 @@ def _cast(builder: Builder, sig: types.Signature, values: list[Any]) -> Any:
 
 def _select_rule(args: Any) -> types.Signature:
     expect(len(args) == 3, "select takes a condition and two values", args)
-    t = promote(args[1:])
+    is_place = isinstance(args[1], types.Pointer) and args[1] == args[2]
+    t = args[1] if is_place else promote(args[1:])
     return types.signature(t, types.BOOL, t, t)
 
 

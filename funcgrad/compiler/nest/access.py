@@ -300,6 +300,11 @@ def difference(a: layout.Box, b: layout.Box) -> Iterator[layout.Box]:
         rest[axis] = (max(low, begin), min(high, end))
 
 
+def outside_of(box: layout.Box, other: layout.Box) -> Iterator[layout.Box]:
+    """The indices of one box outside of another, as disjoint boxes."""
+    return iter((box,)) if is_empty(common_box(box, other)) else difference(box, other)
+
+
 class Core(NamedTuple):
     """Indices of a space that are on the same side of every box.
 

@@ -28,6 +28,7 @@ from funcgrad.compiler.nest.refine import refine
 from funcgrad.compiler.nest.rematerialize import rematerialize
 from funcgrad.compiler.nest.schedule import schedule, schedule_groups
 from funcgrad.compiler.nest.shorten import shorten
+from funcgrad.compiler.nest.sink import sink_guards
 from funcgrad.compiler.nest.small_products import write_out_products
 from funcgrad.compiler.nest.specialize import specialize
 from funcgrad.compiler.nest.verify import verify_graph, verify_groups
@@ -40,6 +41,7 @@ OPTIONAL = (
     "refine",  # both sides of a reshape iterate over the axes of both shapes
     "read_through",  # parts of arrays are read where they come from, or written in turn
     "schedule",  # cheap values are computed again by their readers, others are stored
+    "sink",  # guards choose operands of what all their sides compute
     "specialize",  # short axes are written out
     "detach",  # functions of the numbers of rows run apart from the rows
     "coalesce",  # several short rows are one
@@ -63,6 +65,7 @@ _ON_GRAPHS: tuple[tuple[str, Callable[[Graph], None]], ...] = (
     ("refine", refine),
     ("read_through", read_through),
     ("schedule", schedule),
+    ("sink", sink_guards),
 )
 """The passes that change a graph, in their order. Then `fuse` forms groups of its nodes, and anew
 where `specialize` has changed anything."""

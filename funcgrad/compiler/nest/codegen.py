@@ -343,6 +343,7 @@ class _Writer:
                 self._statements(Part(body, NOTHING), loaded)
             return
         row = plan.row[-1]
+        self.guards.choose(body)
         split = self.splits[plan.bodies.index(body)]
         sides = () if split is None or blocked else split.of_whole_rows
         rest = () if split is None else [side for side in split.sides if side not in sides]

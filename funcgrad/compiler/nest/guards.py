@@ -39,11 +39,41 @@ def _test(side: Side) -> Expression:
 
 def core_of_most(plan: Plan, body: Iterable[Node]) -> Core | None:
     """The core of the guards among some nodes, if most indices are in it."""
-    guards = [node for node in body if isinstance(node, Guard)]
+    guards = asked(plan, body)
     if not guards or not all(map(plan.is_full, guards)):
         return None
     core = core_of(plan.shape, (guard.box for guard in guards), plan.row[-1].axis)
     return core if 2 * core.size > math.prod(plan.shape) else None
+
+
+def asked(plan: Plan, body: Iterable[Node]) -> list[Guard]:
+    """The guards among some nodes that ask something of single elements."""
+    return [x for x in body if isinstance(x, Guard) and x not in plan.chosen]
+
+
+class Row:
+    """A row that is chosen among those of one array, by the indices of the loops around it.
+
+    Attributes:
+        access: The access to its elements.
+    """
+
+    def __init__(self, plan: Plan, name: str, rows: list[tuple[list[Side], Access]]) -> None:
+        self.source, self.space, self.rows = plan.source, plan.space, rows
+        first = rows[0][1]
+        assert first.value is not None
+        self.access = Access(first.value, first.strides)
+        self.access.name, self.access.scope, self.access.loop = name, first.scope, first.loop
+        for loop in self.space.loops:
+            loop.steps[self.access] = loop.steps[first] if loop is first.loop else 0
+
+    def choose(self) -> None:
+        """Set the pointer to its first element."""
+        *tested, (_, last) = self.rows
+        found = self.space.start(last)
+        for sides, access in reversed(tested):
+            found = call("select", all_of([*map(_test, sides)]), self.space.start(access), found)
+        self.access.pointers = [self.source.assign(self.access.name, found)]
 
 
 class Guards:
@@ -59,14 +89,19 @@ class Guards:
     def declare(self) -> None:
         """The questions whether an index lies in a box, for every guard."""
         known: dict[tuple[Shape, Box], str] = {}
-        for node in self.plan.nodes:
-            if isinstance(node, Guard):
-                key = node.space, node.box
-                if key not in known:
-                    known[key] = f"g{len(known)}"
-                    self.tests[known[key]] = list(self._sides(*key))
-                self.questions[node] = known[key]
-                self.loads[known[key]] += self._loaded(node) is not None
+        for node in asked(self.plan, self.plan.nodes):
+            key = node.space, node.box
+            if key not in known:
+                known[key] = f"g{len(known)}"
+                self.tests[known[key]] = list(self._sides(*key))
+            self.questions[node] = known[key]
+            self.loads[known[key]] += self._loaded(node) is not None
+        self.rows = {
+            node: Row(
+                self.plan, f"row{k}", [([*self._sides(node.space, box)], x) for box, x in rows]
+            )
+            for k, (node, rows) in enumerate(self.plan.chosen.items())
+        }
 
     def _loaded(self, node: Guard) -> Access | None:
         """The access by which a guard loads where indices lie in its box, if it does."""
@@ -84,11 +119,16 @@ class Guards:
             if b < shape[axis] and axis != but:
                 yield loops[axis], True, self.source.word(b)
 
+    def choose(self, nodes: Iterable[Node]) -> None:
+        """Choose the rows of some nodes, where all indices but that along the row are known."""
+        for node in nodes:
+            if isinstance(node, Guard) and node in self.rows:
+                self.rows[node].choose()
+
     def ask(self, nodes: Iterable[Node]) -> None:
         """Answers to the questions of some nodes, under their names: flags, or ranges of lanes."""
         space = self.plan.space
-        asked = (self.questions[node] for node in nodes if isinstance(node, Guard))
-        for name in dict.fromkeys(asked):
+        for name in dict.fromkeys(self.questions[node] for node in asked(self.plan, nodes)):
             sides = self.tests[name]
             answer = self._lanes(sides) if space.in_vectors else all_of([*map(_test, sides)])
             self.source.assign(f"{name}{space.suffix}", answer)
@@ -119,8 +159,7 @@ class Guards:
         if found is None:
             return False
         self.core = found
-        guards = (node for node in body if isinstance(node, Guard))
-        self.is_inside = dict(zip(guards, found.is_inside, strict=True))
+        self.is_inside = dict(zip(asked(self.plan, body), found.is_inside, strict=True))
         return True
 
     def around_core(
@@ -144,7 +183,7 @@ class Guards:
         in_lanes = vectors is not None and any(isinstance(node, Fold) for node in body)
         is_cold = RARE * (total - core.size) <= total and not in_lanes
         # Vectors of LLVM's gather what is selected: they save less than it takes to make them.
-        n_boxes = len({node.box for node in body if isinstance(node, Guard)})
+        n_boxes = len({node.box for node in asked(self.plan, body)})
         is_cold |= vectors is None and n_boxes > SHORT_AXIS
         edges, each = None, 1
         if vectors is not None and not is_cold:
@@ -227,6 +266,8 @@ class Guards:
         """
         source, space = self.source, self.plan.space
         inside, outside = node.operands
+        if node in self.rows:
+            return source.assign(name, space.load(self.rows[node].access))
         if zone == "core":
             return value_of(inside if self.is_inside[node] else outside)
         question, access = self.questions[node], self._loaded(node)

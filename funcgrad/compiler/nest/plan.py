@@ -9,6 +9,7 @@ vectors is in registers all the time.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from funcgrad.compiler import machine
 from funcgrad.compiler.nest import layout
+from funcgrad.compiler.nest.access import everything, outside_of
 from funcgrad.compiler.nest.accumulate import is_accurate, is_across
 from funcgrad.compiler.nest.bounds import run_of
 from funcgrad.compiler.nest.cost import cycles_of_computing
@@ -54,6 +56,8 @@ class Plan:
         row_vectors: The vector that holds a whole row, if there is one.
         held: How many vectors the registers hold, or enough for what only moves elements.
         is_crossed: Whether some arrays are read along their rows and others across.
+        chosen: Guards that choose a row of one array, of which the last is read where all
+            others are not.
     """
 
     def __init__(
@@ -88,6 +92,9 @@ class Plan:
         self.row_vectors = None if is_small else self._vectors_of_rows()
         if self.row_vectors is not None:
             self._plan_scratch()
+        self.chosen: dict[Node, list[tuple[layout.Box, Access]]] = {}
+        if not is_small:
+            self._choose_rows()
 
     @property
     def at_once(self) -> int:
@@ -410,6 +417,55 @@ class Plan:
         inner, outer = self.row[-1].axis, self.space.loops[-2].axis
         strides = [(a.strides[outer], a.strides[inner]) for a in self.accesses.values()]
         return any(abs(along) == 1 and abs(apart) > machine.SHORT_AXIS for along, apart in strides)
+
+    def _choose_rows(self) -> None:
+        """Find guards that ask nothing along a row: they need the address of one, and no lanes.
+
+        What lies around a periodic box is assembled like that, and an array with repeated edges.
+        """
+        if not self.row:
+            return
+        readers = Counter(maker for node in self.nodes for maker in self._makers(node))
+        passed: set[Node] = set()
+        for node in reversed(self.nodes):
+            if isinstance(node, Guard) and node not in passed and self.is_full(node):
+                chain = [*self._chain(node, readers)]
+                rows = self._rows_of(chain)
+                if rows is not None:
+                    self.chosen[node] = rows
+                    passed.update(chain[1 : len(rows)])
+        self.bodies = [[node for node in body if node not in passed] for body in self.bodies]
+
+    def _chain(self, node: Guard, readers: Counter[Node]) -> Iterator[Guard]:
+        """A guard, and those that nobody but the one before reads."""
+        at: Node | None = node
+        while isinstance(at, Guard):
+            yield at
+            outside = at.operands[1]
+            at = self.made.get(outside.value) if isinstance(outside, layout.View) else None
+            if at is not None and (readers[at] > 1 or at.out in self.kept):
+                return
+
+    def _rows_of(self, chain: Iterable[Guard]) -> list[tuple[layout.Box, Access]] | None:
+        """The rows of one array that guards read, by the boxes, if there is one at every index."""
+        row, rest = self.row[-1], [everything(self.shape)]
+        written = {access.value for access in self.outs.values()}
+        found: list[tuple[layout.Box, Access]] = []
+        for guard in chain:
+            inside, box = guard.operands[0], guard.box
+            if not isinstance(inside, layout.View) or inside.value in self.made:
+                return None
+            access = self.operand_access(inside, guard)
+            is_same = access.value not in written and row.steps[access] == 1
+            if not is_same or (found and access.value is not found[0][1].value):
+                return None
+            if box[row.axis] != (0, self.shape[row.axis]):
+                return None
+            found.append((box, access))
+            rest = [left for x in rest for left in outside_of(x, box)]
+            if not rest:
+                return found
+        return None
 
     def is_fixed(self, node: Node, x: layout.Operand) -> bool:
         """Whether an operand is the same all along the row."""

@@ -16,7 +16,7 @@ from funcgrad.compiler import machine
 from funcgrad.compiler.nest.accumulate import is_accurate, is_across, is_idempotent, is_ordered
 from funcgrad.compiler.nest.bounds import run_of
 from funcgrad.compiler.nest.gathers import is_chosen
-from funcgrad.compiler.nest.guards import core_of_most
+from funcgrad.compiler.nest.guards import asked, core_of_most
 from funcgrad.compiler.nest.iteration import Access, Vectors
 from funcgrad.compiler.nest.layout import View
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point
@@ -48,7 +48,7 @@ def vectors_of(plan: Plan, body: list[Node], is_inner: bool = False) -> Vectors 
     far = scattered | {access for access in apart if plan.space.is_far(access)}
     lookups = [n for n in body if isinstance(n, Pick) and not plan.is_of_row(n)]
     single = [node for node in lookups if not run_of(node) and not is_chosen(plan, node)]
-    is_guarded = any(isinstance(node, Guard) for node in body)
+    is_guarded = bool(asked(plan, body))
     cost = _cost(body)
     # LLVM makes vectors by itself of what is written a few elements apart.
     n_single = len(single) + len(far) + sum(map(plan.space.is_apart, scattered))
