@@ -106,6 +106,7 @@ def words_of(table: StepTable) -> list[Any]:
     return rows
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_plan_from_disk_is_the_plan(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch

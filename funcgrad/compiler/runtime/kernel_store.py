@@ -567,7 +567,7 @@ def _planner() -> str:
 
 def knows_plans() -> bool:
     """Whether a plan of another process may be on disk."""
-    return not _is_by_numba() and _noted() is not None
+    return _noted() is not None and not _is_by_numba()
 
 
 def plan_key(what: str) -> str | None:
