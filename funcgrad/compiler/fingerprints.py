@@ -24,7 +24,7 @@ from funcgrad.compiler.runtime.dependencies import is_of_plans
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.program import Atom, Equation, Program, Var
 
-MOST_BYTES = 1 << 22
+MOST_BYTES = 1 << 24
 """Bytes of constants that are digested, at most: then planning takes less."""
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None), type(...)))

@@ -29,7 +29,7 @@ from funcgrad.compiler.runtime import kernel_store, threads
 from funcgrad.compiler.runtime.executable import Executable, Step, StepTable
 from funcgrad.core.program import Program
 
-MOST_BYTES = 1 << 16
+MOST_BYTES = 1 << 22
 """Bytes of constants that the compiler has made, as far as they are kept with a plan."""
 
 _LEAST_ADDRESS = 1 << 32
@@ -98,6 +98,8 @@ class _Writer:
     def __init__(self, executable: Executable, arrays: Sequence[np.ndarray]) -> None:
         self.executable = executable
         self.arrays = {id(array): number for number, array in enumerate(arrays)}
+        self.n_given = len(arrays)
+        self.made: list[Any] = []
         self.origins: dict[int, str] = kernel_store.digests_by_address()
         self.codes: dict[str, None] = {}
         self.left = MOST_BYTES
@@ -121,6 +123,7 @@ class _Writer:
                 for value in graph.constants
                 if value.array is not None
             ],
+            "arrays": self.made,
             "calls_libraries": self.executable.calls_libraries,
         }
 
@@ -144,15 +147,17 @@ class _Writer:
             self.codes[origin] = None
         return origin
 
-    def _constant(self, array: np.ndarray) -> Any:
-        """The number of a constant of the program, or the elements of another one."""
-        if id(array) in self.arrays:
-            return self.arrays[id(array)]
-        self.left -= array.nbytes
-        kind = array.dtype.str
-        if self.left < 0 or np.dtype(kind) != array.dtype or not array.flags.c_contiguous:
-            raise _ForeignWordError
-        return [kind, array.shape, b64encode(array.tobytes()).decode()]
+    def _constant(self, array: np.ndarray) -> int:
+        """The number of an array: those of the program come first."""
+        number = self.arrays.get(id(array))
+        if number is None:
+            number = self.arrays[id(array)] = self.n_given + len(self.made)
+            self.left -= array.nbytes
+            kind = array.dtype.str
+            if self.left < 0 or np.dtype(kind) != array.dtype or not array.flags.c_contiguous:
+                raise _ForeignWordError
+            self.made.append([kind, array.shape, b64encode(array.tobytes()).decode()])
+        return number
 
 
 class Restored:
@@ -174,7 +179,7 @@ class Restored:
         plan: KeptPlan,
     ) -> None:
         self._codes = dict(codes)
-        self._arrays = arrays
+        self._arrays = [*arrays, *map(_array, record["arrays"])]
         self._n_threads = plan.n_threads
         self.memory = Memory(**dict(zip(_NUMBERS, record["memory"], strict=True)))
         self.calls_libraries: bool = record["calls_libraries"]
@@ -190,15 +195,15 @@ class Restored:
         self.graph.out_shapes = [value.shape for value in self.graph.outputs]
         for value, source in zip(self.graph.outputs, record["sources"], strict=True):
             value.home = value if source is None else self.graph.inputs[source]
-        for slot, told in record["constants"]:
-            array = self._constant(told)
+        for slot, number in record["constants"]:
+            array = self._arrays[number]
             value = Value(array.shape, array.dtype)
             value.slot, value.array = slot, array
             self.graph.constants.append(value)
 
     def _step(self, row: Sequence[Any]) -> Step:
-        words, (flushes, computes), constants = row
-        held = [*map(self._constant, constants)]
+        words, (flushes, computes), numbers = row
+        held = [self._arrays[number] for number in numbers]
         address, *rest = (x if isinstance(x, int) else self._address(x, held) for x in words)
         return Step(address, rest, held, flushes, computes)
 
@@ -209,11 +214,11 @@ class Restored:
             return held[int(origin.removeprefix(_HELD))].ctypes.data
         return self._codes[origin]
 
-    def _constant(self, told: Any) -> np.ndarray:
-        if isinstance(told, int):
-            return self._arrays[told]
-        kind, shape, content = told
-        return np.frombuffer(bytearray(b64decode(content)), kind).reshape(shape)
+
+def _array(row: Sequence[Any]) -> np.ndarray:
+    """An array that the compiler has made."""
+    kind, shape, content = row
+    return np.frombuffer(bytearray(b64decode(content)), kind).reshape(shape)
 
 
 def _values(avals: Sequence[Any]) -> Iterator[Value]:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.base.roots import roots_of_unity
 from funcgrad.core.avals import ShapedArray, aval_of, shaped
 from funcgrad.core.primitive import BatchDim, Primitive, Value
 from funcgrad.dtypes import complex_dtype, real_dtype
@@ -289,7 +290,7 @@ class Rfft(Primitive):
         z = recipe(PairedFft(), recipe.inputs[0])
         ahead, back = _periodic(recipe, z)
         n, dtype = x.shape[-1], z.aval.dtype
-        turn = -1j * np.exp(-2j * np.pi * np.arange(n // 2 + 1) / n)
+        turn = -1j * roots_of_unity(n, n // 2 + 1)
         turn = along(turn.astype(dtype), x.ndim - 1, x.ndim)
         own, other = recipe(add, ahead, back), recipe(sub, ahead, back)
         total = recipe(add, own, recipe(mul, other, turn))
@@ -360,7 +361,7 @@ class Irfft(Primitive):
         whole = self._with_real_ends(recipe, x)
         ahead = recipe(_part(x, 0, m), whole)
         back = recipe(conj, recipe(Reverse((x.ndim - 1,)), recipe(_part(x, 1, m + 1), whole)))
-        turn = 1j * np.exp(2j * np.pi * np.arange(m) / n)
+        turn = 1j * roots_of_unity(n, m).conj()
         turn = along(turn.astype(dtype), x.ndim - 1, x.ndim)
         own, other = recipe(add, ahead, back), recipe(sub, ahead, back)
         z = recipe(add, own, recipe(mul, other, turn))

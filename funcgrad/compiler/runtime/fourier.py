@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
+from funcgrad.base.roots import roots_of_unity
 from funcgrad.compiler.foreign import LETTERS
 from funcgrad.compiler.loops.language import NamedFunction
 from funcgrad.compiler.loops.library.fourier import MEANINGS, PASS_WORDS, Fourier, Layout, passes_of
@@ -91,14 +91,6 @@ def n_groups(call: FourierCall, dtype: np.dtype[Any]) -> int:
     return -(-call.lanes // _lanes(dtype))
 
 
-def _unity(n: int) -> np.ndarray:
-    """All powers of ``exp(-2 pi i / n)``, each as exact as one product of two of them."""
-    few = math.isqrt(n) + 1
-    near = np.exp(-2j * np.pi * np.arange(few) / n)
-    far = np.exp(-2j * np.pi * (np.arange(-(-n // few)) * few) / n)
-    return np.multiply.outer(far, near).reshape(-1)[:n]
-
-
 _in_use: WeakValueDictionary[Hashable, np.ndarray] = WeakValueDictionary()
 """The roots that programs know the addresses of: as long as any of these lives."""
 
@@ -113,7 +105,7 @@ def _roots(radix: int, m: int, dtype: np.dtype[Any]) -> np.ndarray:
 
     def make() -> np.ndarray:
         powers = np.arange(m)[:, None] * np.arange(1, radix)
-        return np.ascontiguousarray(_unity(radix * m)[powers], dtype)
+        return np.ascontiguousarray(roots_of_unity(radix * m, radix * m)[powers], dtype)
 
     return _shared((radix, m, dtype), make)
 
@@ -123,7 +115,7 @@ def _twiddles(n: int, lanes: int, turns: int, dtype: np.dtype[Any]) -> np.ndarra
 
     def make() -> np.ndarray:
         powers = np.arange(n)[:, None] * np.arange(lanes)
-        roots = _unity(turns)[powers % turns]
+        roots = roots_of_unity(turns, turns)[powers % turns]
         return np.stack([roots.real, roots.imag]).astype(real_dtype(dtype))
 
     return _shared((n, lanes, turns, dtype), make)
