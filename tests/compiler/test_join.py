@@ -191,6 +191,26 @@ def test_a_loop_of_another_length_is_the_same_kernel() -> None:
     assert kernels(50) == kernels(77)
 
 
+@pytest.mark.parametrize(
+    "places",
+    [np.arange(20), np.arange(3, 9), np.arange(20)[::-1], 2 * np.arange(9), np.array([1, 2, 4])],
+)
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
+@pytest.mark.parametrize("is_reverse", [False, True])
+def test_numbers_that_a_loop_reads_in_turn(places: Any, dtype: str, is_reverse: bool) -> None:
+    """Those that count are computed; what is written beside them is read by later iterations."""
+
+    def run(x: Any) -> Any:
+        def step(x: Any, i: Any) -> tuple[Any, Any]:
+            return fnp.at(fnp.at(x)[i + 1].add(x[i] // 2))[i + 2].add(1), x[i] + i
+
+        return fg.lax.scan(step, x, places.astype(dtype), reverse=is_reverse)
+
+    x = np.arange(5, 30)
+    for result, expected in zip(fg.jit(run)(x), run(x), strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
 def test_numbers_that_begin_in_another_row() -> None:
     def cholesky(a: Any) -> Any:
         n = a.shape[0]

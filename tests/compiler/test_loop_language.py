@@ -234,6 +234,8 @@ def test_what_is_only_used_by_what_nobody_uses_goes() -> None:
     read = Assign("d", call("read_word", Variable("b"), 0))
     assert len(without_unused([a, b, kept], {"add"}.__contains__)) == 1
     assert len(without_unused([a, b, kept, read], {"add"}.__contains__)) == 4
+    moved = Assign("b", Variable("b") + 1)
+    assert len(without_unused([a, b, moved, kept], {"add"}.__contains__)) == 1
 
 
 @pytest.mark.parametrize(

@@ -514,10 +514,13 @@ def without_unused(body: Body, is_pure: Callable[[str], bool]) -> list[Statement
     for statement in every(body):
         if isinstance(statement, Assign) and may_go(statement.value):
             values[statement.name].append(statement.value)
+            # What only its own next value needs is not used.
+            used[statement.name] -= [*variables(statement.value)].count(statement.name)
     # Operands of unused values alone are not used either.
     waiting = [name for name in values if not used[name]]
     while waiting:
-        for name in [y for x in values.pop(waiting.pop(), ()) for y in variables(x)]:
+        unused = waiting.pop()
+        for name in [y for x in values.pop(unused, ()) for y in variables(x) if y != unused]:
             used[name] -= 1
             if not used[name]:
                 waiting.append(name)

@@ -28,6 +28,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
+
 from funcgrad.compiler.loops.builder import read_word
 from funcgrad.compiler.loops.language import (
     LANES,
@@ -54,10 +56,28 @@ from funcgrad.compiler.machine import FEW, JOINED_WORK, LOOP_OPERATIONS, SEVERAL
 from funcgrad.compiler.nest.allocate import Memory, Nested, Section
 from funcgrad.compiler.nest.arrange import is_on
 from funcgrad.compiler.nest.fuse import Group
-from funcgrad.compiler.nest.kernel import Bits, Kernel, KernelBuilder, Place, Whole, word_of
+from funcgrad.compiler.nest.kernel import (
+    SHORT_LOOP,
+    Bits,
+    Kernel,
+    KernelBuilder,
+    Place,
+    Whole,
+    word_of,
+)
 from funcgrad.compiler.nest.lanes import lanes_of
 from funcgrad.compiler.nest.layout import Value, View
-from funcgrad.compiler.nest.nodes import Branch, Graph, Loop, Nest, Node, Site, is_move, precision
+from funcgrad.compiler.nest.nodes import (
+    Branch,
+    Graph,
+    Link,
+    Loop,
+    Nest,
+    Node,
+    Site,
+    is_move,
+    precision,
+)
 from funcgrad.compiler.nest.registers import Registers, carries_of, is_same, word_read
 from funcgrad.intrinsics import CASTS, INTRINSICS
 
@@ -372,10 +392,19 @@ class _Joiner:
                 self.registers.of(carry.now) is not None and carry.now.dtype.kind in "fc"
                 for carry in carries_of(job)
             )
-            with self.source.iterations(f"{name}t", node.length, is_serial):
-                for link in node.links:
-                    if link.inner.maker is None and link.step:
+            scanned = [x for x in node.links if x.inner.maker is None and x.step]
+            counted = {x: _counted(x, node.length) for x in scanned if self.registers.of(x.inner)}
+            is_short = any(first is not None for first in counted.values())
+            with self.source.iterations(f"{name}t", node.length, is_serial, is_short) as index:
+                for link in scanned:
+                    first = counted.get(link)
+                    if first is None:
                         self._load(link.inner, link.inner.slot)
+                        continue
+                    # LLVM sees which elements of other iterations a number that counts leads to.
+                    (variable,) = self.registers.of(link.inner) or ()
+                    number = self._word(first) + index
+                    self.source.assign(variable.name, call(word_of(link.inner.dtype), number))
                 self._section(job.sections[-1])
                 self._go_on(job)
             for carry in carries_of(job):
@@ -590,6 +619,16 @@ class _Joiner:
 
 _DROPPED = frozenset({"add", "read_word", "i64", "load", *(f"ptr_{word}" for word in CASTS)})
 """The words of what nobody needs where numbers have variables: addresses, and loads of others."""
+
+
+def _counted(link: Link, length: int) -> int | None:
+    """The first of the integers that a loop reads in turn, if each is one more than the last."""
+    numbers = link.outer.array
+    if numbers is None or numbers.dtype.kind not in "iu" or math.prod(link.inner.shape) != 1:
+        return None
+    found = numbers.reshape(-1)[link.offset :: link.step][:length]
+    is_counting = 1 < length < SHORT_LOOP and bool((np.diff(found) == 1).all())
+    return int(found[0]) if is_counting else None
 
 
 def _moved(scope: Expression, first: int) -> Number:

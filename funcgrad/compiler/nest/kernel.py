@@ -33,6 +33,9 @@ from funcgrad.compiler.nest.nodes import Node, Site
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.dtypes import BOOL, short_name
 
+SHORT_LOOP = 1 << 29
+"""Iterations that 32 bits count."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -138,9 +141,15 @@ class KernelBuilder(FunctionBuilder):
         )
 
     @contextmanager
-    def iterations(self, counter: str, length: int, is_cold: bool = False) -> Iterator[Variable]:
-        """A loop of so many iterations, which stops where the program has to."""
-        total = self.assign(f"{counter}_n", self.word(length))
+    def iterations(
+        self, counter: str, length: int, is_cold: bool = False, is_short: bool = False
+    ) -> Iterator[Variable]:
+        """A loop of so many iterations, which stops where the program has to.
+
+        LLVM is told where there are so few that 32 bits count them.
+        """
+        n = self.word(length)
+        total = self.assign(f"{counter}_n", call("minimum", n, SHORT_LOOP) if is_short else n)
         with self.blocks(f"{counter}_0", 0, total, ITERATIONS) as (first, last):
             with self.when(first > 0):
                 self._look(counter)
