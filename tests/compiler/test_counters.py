@@ -114,6 +114,51 @@ def test_the_condition_is_asked_about_one_number_more() -> None:
         stop(TABLE)
 
 
+def test_a_condition_may_ask_about_an_array_behind_the_last_place() -> None:
+    places = np.arange(N)
+
+    def run(x: Any) -> Any:
+        def holds(state: Any) -> Any:
+            i, _ = state
+            return (i < N) & (fnp.sum(fnp.where(places < i, x, 0.0)) < 100.0)
+
+        return lax.while_loop(holds, lambda s: (s[0] + 1, s[1] + x[s[0]]), (0, 0.0))
+
+    count, total = fg.jit(run)(np.arange(1.0, N + 1))
+    assert (int(count), float(total)) == (N, 28.0)
+
+
+@pytest.mark.parametrize("name", ["inside", "across"])
+def test_parts_of_rows_within_the_core_have_no_edges(name: str) -> None:
+    """A fold over indices between two counters, of rows and of a column that is put together."""
+    n, places = 30, np.arange(30)
+    most = n if name == "inside" else n + 1
+
+    def cell(i: Any, j: Any, table: Any) -> Any:
+        below = fnp.concatenate([table[1:n, j % n], table[:1, 0]])
+        found = fnp.where((places > i) & (places < j), table[i, :n] + below, 0)
+        return fnp.at(table)[i, j % n].set((np.max(found) + i * j) % 17)
+
+    def run(table: Any) -> Any:
+        def row(k: Any, table: Any) -> Any:
+            i = n - 1 - k
+            return lax.fori_loop(i + 1, most, lambda j, t: cell(i, j, t), table)
+
+        return lax.fori_loop(1, n, row, table)
+
+    table = np.random.default_rng(0).integers(0, 9, (n + 1, n))
+    expected = table.copy()
+    for i in range(n - 2, -1, -1):
+        for j in range(i + 1, most):
+            below = np.concatenate([expected[1:n, j % n], expected[:1, 0]])
+            inner = expected[i, :n] + below
+            best = max([0, *inner[i + 1 : j]])
+            expected[i, j % n] = (best + i * j) % 17
+    np.testing.assert_array_equal(fg.jit(run)(table), expected)
+    text = fg.jit(run).lower(table).as_text()
+    assert ("_side" in text) == (name == "across")
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16])
 def test_counters_that_wrap_have_any_number(dtype: Any) -> None:
     start = dtype(np.iinfo(dtype).max - 2)

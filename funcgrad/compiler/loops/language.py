@@ -514,7 +514,7 @@ def without_unused(body: Body, is_pure: Callable[[str], bool]) -> list[Statement
     for statement in every(body):
         if isinstance(statement, Assign) and may_go(statement.value):
             values[statement.name].append(statement.value)
-            # What only its own next value needs is not used.
+            # A value that only the next one of its variable needs is not used.
             used[statement.name] -= [*variables(statement.value)].count(statement.name)
     # Operands of unused values alone are not used either.
     waiting = [name for name in values if not used[name]]

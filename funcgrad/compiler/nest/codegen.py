@@ -24,7 +24,7 @@ from funcgrad.compiler.nest.guards import Guards
 from funcgrad.compiler.nest.iteration import Access, Loop, Span, Vectors
 from funcgrad.compiler.nest.kernel import Kernel, KernelBuilder, neutral, value_of
 from funcgrad.compiler.nest.layout import Operand, Shape, Uniform, Value, View
-from funcgrad.compiler.nest.limits import Limits
+from funcgrad.compiler.nest.limits import Indices, Limits, first_of
 from funcgrad.compiler.nest.nodes import Fold, Guard, Node, Pick, Point, Put, Scan, depth_first
 from funcgrad.compiler.nest.plan import Plan, is_function
 from funcgrad.compiler.nest.scatters import Scatters
@@ -347,8 +347,8 @@ class _Writer:
         split = self.splits[plan.bodies.index(body)]
         sides = () if split is None or blocked else split.of_whole_rows
         rest = () if split is None else [side for side in split.sides if side not in sides]
-        limits = None if split is None else self._limits(row, rest)
-        tests = [limits.holds(x) for x in sides if x not in self.bounds] if limits else []
+        limits = self._limits(row, rest)
+        tests = [limits.holds(x) for x in sides if x not in self.bounds]
         if not blocked:
             with self.source.when(all_of(tests)) if tests else nullcontext():
                 self._pass(body, vectors, limits)
@@ -362,24 +362,25 @@ class _Writer:
         with self.source.blocks("block", row.begin, row.end, length) as block:
             for node in blocked:
                 self.folds[node].start_block()
-            for span, part in self._parts(block, body, vectors, limits):
-                with space.elements(span, vectors, self.carried):
+            for (first, last), part in self._parts(block, body, vectors, limits):
+                with space.elements((first.at, last.at), vectors, self.carried):
                     self._statements(part, loaded)
             self._end_blocks(blocked, equal(block[0], row.begin))
 
     def _limits(self, loop: Loop, sides: Iterable[Side]) -> Limits:
         return Limits(self.plan, loop, sides, lambda node, x: self._name(node, self.loaded, x))
 
-    def _pass(self, body: list[Node], vectors: Vectors | None, limits: Limits | None) -> None:
+    def _pass(self, body: list[Node], vectors: Vectors | None, limits: Limits) -> None:
         """The innermost loop of a pass without blocks."""
         row = self.plan.row[-1]
-        for span, part in self._parts((row.begin, row.end), body, vectors, limits):
-            if limits is not None and limits.stride is not None:
+        for indices, part in self._parts((row.begin, row.end), body, vectors, limits):
+            if limits.stride is not None:
                 self.skipped = machine.SEVERAL  # of so many elements one is computed, by a guess
-                with self.space.strided(*limits.over_multiples(span)):
+                first, last = indices
+                with self.space.strided(*limits.over_multiples((first.at, last.at))):
                     self._statements(part, self.loaded)
             else:
-                self._elements(span, part, vectors)
+                self._elements(indices, part, vectors)
 
     def _end_blocks(self, blocked: list[Node], is_first: Expression) -> None:
         """Add the sums of a block, but the first ones, to those of the blocks before."""
@@ -402,23 +403,24 @@ class _Writer:
                 self.folds[node].add_block(sums[node])
 
     def _parts(
-        self, span: Span, body: list[Node], vectors: Vectors | None, limits: Limits | None
-    ) -> Iterator[tuple[Span, Part]]:
+        self, span: Span, body: list[Node], vectors: Vectors | None, limits: Limits
+    ) -> Iterator[tuple[Indices, Part]]:
         """The parts of a span, in their order, with what is to be computed in each."""
-        if limits is None:
-            yield span, Part(body, NOTHING)
+        indices, split = limits.whole_of(span), self.splits[self.plan.bodies.index(body)]
+        if split is None:
+            yield indices, Part(body, NOTHING)
             return
-        inner, split = limits.within(span, body, vectors), self.splits[self.plan.bodies.index(body)]
-        assert split is not None
+        inner = limits.within(indices, body, vectors)
+        needed = first_of if split.is_same else lambda x: x
         if split.outer.body and limits.has_low:
-            yield split.needed(span[0], inner[0]), split.outer
+            yield needed((indices[0], inner[0])), split.outer
         yield inner, split.inner
         if split.outer.body and limits.has_high:
-            yield split.needed(inner[1], span[1]), split.outer
+            yield needed((inner[1], indices[1])), split.outer
 
-    def _elements(self, span: Span, part: Part, vectors: Vectors | None) -> None:
+    def _elements(self, indices: Indices, part: Part, vectors: Vectors | None) -> None:
         """The elements of a part of the innermost loop, which has no blocks."""
-        row = self.plan.row[-1]
+        row, span = self.plan.row[-1], (indices[0].at, indices[1].at)
         if self.plan.nest is not None and self.plan.nest.direction < 0:
             with self.space.over(row, span, is_reverse=True):
                 self._statements(part, self.loaded)
@@ -430,6 +432,10 @@ class _Writer:
             vectors = replace(vectors, is_overlapping=is_whole)
         if not is_brief and self.guards.has_core(part.body):
             write = partial(self._statements, part, self.loaded)
+            if self.guards.is_within_core(indices[0].interval[0], indices[1].interval[1]):
+                with self.space.elements(span, vectors, self.carried):
+                    write("core")
+                return
             self.guards.around_core(span, part.body, vectors, self.carried, write)
             return
         with self.space.elements(span, vectors, self.carried):
@@ -485,7 +491,8 @@ class _Writer:
         elif isinstance(node, Guard):
             result = self.guards.element(node, name, zone, loaded, of)
         elif isinstance(node, Pick):
-            result = self.gathers.element(node, name, of)
+            core = self.guards.core.box[self.plan.row[-1].axis] if zone == "core" else None
+            result = self.gathers.element(node, name, of, core)
         elif isinstance(node, Put):
             self.scatters.take_in(node, of, self.gathers.of_elements)
             return

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from funcgrad.compiler.loops.language import Expression, Number, Variable, all_of, call, sum_of
 from funcgrad.compiler.machine import VECTOR_BYTES
 from funcgrad.compiler.nest.bounds import run_of
 from funcgrad.compiler.nest.iteration import Access
 from funcgrad.compiler.nest.layout import Operand, Value, View
+from funcgrad.compiler.nest.lookups import known_numbers
 from funcgrad.compiler.nest.nodes import Pick, Site
 from funcgrad.compiler.nest.places import refuse_worst, resolve, watch
 from funcgrad.compiler.nest.plan import Plan
@@ -63,7 +66,8 @@ class Gathers:
                     nbytes = step * node.out.dtype.itemsize
                     key = table.value, k, nbytes
                     if key not in shared:
-                        shared[key] = self.source.assign(f"d{i}_{k}", self.source.word(nbytes))
+                        steps = self.source.step(nbytes, node.out.dtype.itemsize)
+                        shared[key] = self.source.assign(f"d{i}_{k}", steps)
                     self.steps[node, k] = shared[key]
             for k, site in enumerate(node.sites):
                 if site is None or site in self.sites:
@@ -112,9 +116,13 @@ class Gathers:
         self.of_elements = {}
 
     def element(
-        self, node: Pick, name: str, value_of: Callable[[Operand], Expression]
+        self,
+        node: Pick,
+        name: str,
+        value_of: Callable[[Operand], Expression],
+        core: tuple[int, int] | None,
     ) -> Expression:
-        """The element at a place, or those of lanes."""
+        """The element at a place, or those of lanes; in the core of a row, its range is given."""
         source, space, number = self.source, self.plan.space, self.plan.nodes.index(node)
         table, *indices = node.operands
         assert isinstance(table, View)
@@ -122,8 +130,11 @@ class Gathers:
         near: Terms = []
         far: Terms = []
         for k, (operand, step) in enumerate(zip(indices, node.steps, strict=True)):
-            place = Variable(f"v{number}k{k}")
-            if (node, k) in self.placed:
+            place: Expression = Variable(f"v{number}k{k}")
+            counted = None if core is None else self._counted(node, operand, *core)
+            if counted is not None:
+                place, test = counted, None
+            elif (node, k) in self.placed:
                 test = self.placed[node, k]
             else:
                 test = self._resolve(node, k, value_of(operand))
@@ -144,6 +155,22 @@ class Gathers:
         if is_there is not None:
             value = call("select", is_there, value, source.literal(node.fill))
         return source.assign(name, value)
+
+    def _counted(self, node: Pick, x: Operand, begin: int, end: int) -> Expression | None:
+        """The places that integers mean in a range of the row, if they are known and count there.
+
+        Beyond the core, each stands for the nearest place in it (`schedule`), which is not even.
+        """
+        row, numbers = self.plan.row[-1], known_numbers(x)
+        if self.plan.space.in_vectors or node.mode != "place" or numbers is None:
+            return None
+        if not self.plan.is_full(node) or not row.size == numbers.size == numbers.shape[row.axis]:
+            return None
+        found = numbers.reshape(-1)[begin:end]
+        if len(found) < 2 or not (np.diff(found) == 1).all():
+            return None
+        first = int(found[0]) - begin
+        return row.index + self.source.word(first) if first else row.index
 
     def _choose(self, node: Pick, index: Expression) -> Expression:
         """The element of a short table, chosen by one bit of its place after the other."""

@@ -162,6 +162,14 @@ class Guards:
         self.is_inside = dict(zip(asked(self.plan, body), found.is_inside, strict=True))
         return True
 
+    def is_within_core(self, least: int, most: int) -> bool:
+        """Whether all indices of the innermost loop from one on, and before another, are in it."""
+        axis, core = self.plan.row[-1].axis, self.core
+        if axis not in self.plan.guarded or self._tests_of_row(core.box):
+            return False
+        is_clear = all(most <= hole[axis][0] or hole[axis][1] <= least for hole in core.holes)
+        return is_clear and core.box[axis][0] <= least and most <= core.box[axis][1]
+
     def around_core(
         self,
         span: Span,

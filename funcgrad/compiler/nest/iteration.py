@@ -172,7 +172,8 @@ class IterationSpace:
                 access.pointers = [source.pointer(access.name, access.value, access.offset)]
                 for loop in (x for x in self.loops if x.steps[access] and not x.is_near(access)):
                     nbytes = loop.steps[access] * access.dtype.itemsize
-                    source.assign(self.step(access, loop).name, source.word(nbytes))
+                    step = source.step(nbytes, access.dtype.itemsize)
+                    source.assign(self.step(access, loop).name, step)
 
     def _is_literal(self, loop: Loop) -> bool:
         """Whether the text says how long a loop is.

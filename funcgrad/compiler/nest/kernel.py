@@ -192,6 +192,15 @@ class KernelBuilder(FunctionBuilder):
         self.n_words += 1
         return read_word(WORDS, self.n_words - 1)
 
+    def step(self, nbytes: int, size: int) -> Expression:
+        """Bytes from one element of a size to the next, which is none of the neighbours.
+
+        As a multiple of the size: of a number that it knows nothing of, LLVM asks whether it is 1,
+        and makes vectors for that case alone.
+        """
+        word = self.word(nbytes)
+        return word if size == 1 else word & -size
+
     def pointer(self, name: str, value: Value, offset: int) -> Variable:
         """A pointer to an element of a value."""
         self.words.append(Place(value, offset * value.dtype.itemsize))

@@ -22,25 +22,35 @@ from funcgrad.compiler.nest.unswitch import FARTHEST, Side, is_rounded
 ValueOf = Callable[[Node, Operand], Expression]
 
 
-class _Index(NamedTuple):
+class Index(NamedTuple):
     """An index of a loop, and the least and greatest one that it may be."""
 
     at: Expression
     interval: Interval
 
-    def or_greater(self, other: _Index) -> _Index:
+    def or_greater(self, other: Index) -> Index:
         """The greater one of two."""
         (a, b), (c, d) = self.interval, other.interval
         if a >= d or c >= b:
             return self if a >= d else other
-        return _Index(call("maximum", self.at, other.at), (max(a, c), max(b, d)))
+        return Index(call("maximum", self.at, other.at), (max(a, c), max(b, d)))
 
-    def or_less(self, other: _Index) -> _Index:
+    def or_less(self, other: Index) -> Index:
         """The lesser one of two."""
         (a, b), (c, d) = self.interval, other.interval
         if b <= c or d <= a:
             return self if b <= c else other
-        return _Index(call("minimum", self.at, other.at), (min(a, c), min(b, d)))
+        return Index(call("minimum", self.at, other.at), (min(a, c), min(b, d)))
+
+
+Indices = tuple[Index, Index]
+"""The first one of some that follow each other, and the one behind the last."""
+
+
+def first_of(indices: Indices) -> Indices:
+    """The first index of some, if there is one."""
+    begin, end = indices
+    return begin, Index(begin.at + 1, (begin.interval[0] + 1, begin.interval[1] + 1)).or_less(end)
 
 
 class Limits:
@@ -63,8 +73,8 @@ class Limits:
         self.stride: tuple[Expression, Expression] | None = None
         # Parts of a loop begin and end anywhere in it.
         is_whole, n = loop.begin is FIRST, loop.size
-        self.begin = _Index(loop.begin, (0, 0) if is_whole else (0, n))
-        self.end = _Index(loop.end, (n, n) if is_whole else (0, n))
+        self.begin = Index(loop.begin, (0, 0) if is_whole else (0, n))
+        self.end = Index(loop.end, (n, n) if is_whole else (0, n))
         low, high = self.begin, self.end
         for side in sides:
             if side.kind == "multiple":
@@ -76,7 +86,7 @@ class Limits:
             if side.loop is not loop:
                 choices = (high.at, self.begin.at)
                 at = call("select", self.holds(side), *choices)
-                high = _Index(at, (self.begin.interval[0], high.interval[1]))
+                high = Index(at, (self.begin.interval[0], high.interval[1]))
             elif is_low:
                 low = self._named("inner", low.or_greater(self._turn(side, loop)))
             else:
@@ -97,10 +107,10 @@ class Limits:
         low = self._named(name, self.low.or_less(self.end))
         return low.at, self._named(f"{name}_end", self.high.or_greater(low)).at
 
-    def _named(self, name: str, index: _Index) -> _Index:
+    def _named(self, name: str, index: Index) -> Index:
         return index._replace(at=self.source.assign(name, index.at))
 
-    def _turn(self, side: Side, loop: Loop) -> _Index:
+    def _turn(self, side: Side, loop: Loop) -> Index:
         """The index at which a comparison turns; one at most beyond the ends of the loop."""
         first, (least, most), size = self._first(side), side.firsts, loop.size
         other = call("i64", self.value_of(side.node, side.operand))
@@ -121,7 +131,7 @@ class Limits:
                 other = call("minimum", other, first + 1)
             turn = first - other
         interval = max(ends[0], -1) + side.more, min(ends[1], size) + side.more
-        return _Index(turn + side.more if side.more else turn, interval)
+        return Index(turn + side.more if side.more else turn, interval)
 
     def _first(self, side: Side) -> Expression:
         """The first number that a condition compares, at the index 0."""
@@ -150,22 +160,27 @@ class Limits:
         first = self.source.assign("multiple", begin + (multiple - begin) % stride)
         return first, (end - first + stride - 1) // stride, stride
 
-    def within(self, span: Span, body: Collection[Node], vectors: Vectors | None) -> Span:
-        """The part of a span between the bounds, as whole vectors of it."""
-        unit = vectors.wide if vectors is not None and is_rounded(self.plan, body) else 1
-        begin, end = (_Index(at, (0, self.loop.size)) for at in span)
+    def whole_of(self, span: Span) -> Indices:
+        """The ends of a span: of all of the loop, or of any part of it."""
         if span == (self.begin.at, self.end.at):
-            begin, end = self.begin, self.end
+            return self.begin, self.end
+        begin, end = (Index(at, (0, self.loop.size)) for at in span)
+        return begin, end
+
+    def within(self, indices: Indices, body: Collection[Node], vectors: Vectors | None) -> Indices:
+        """The part of some indices between the bounds, as whole vectors of them."""
+        unit = vectors.wide if vectors is not None and is_rounded(self.plan, body) else 1
+        begin, end = indices
         first, last = begin, end
         if self.has_low:
             first = self._named("part", self.low.or_greater(begin).or_less(end))
             if unit > 1:
                 at = first.at - ((first.at - begin.at) & (unit - 1))
-                first = self._named("part", _Index(at, (0, first.interval[1])))
+                first = self._named("part", Index(at, (0, first.interval[1])))
         if self.has_high:
             last = self._named("part_end", self.high.or_greater(begin).or_less(end))
             if unit > 1:
                 at = last.at + ((begin.at - last.at) & (unit - 1))
-                last = _Index(at, (last.interval[0], self.loop.size + unit)).or_less(end)
+                last = Index(at, (last.interval[0], self.loop.size + unit)).or_less(end)
             last = self._named("part_end", last.or_greater(first))
-        return first.at, last.at
+        return first, last

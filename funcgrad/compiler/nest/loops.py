@@ -22,7 +22,7 @@ from funcgrad.compiler.nest.layout import (
     same_strides,
     whole,
 )
-from funcgrad.compiler.nest.nodes import Branch, Carry, Graph, Link, Loop
+from funcgrad.compiler.nest.nodes import Branch, Carry, Graph, Link, Loop, Point
 from funcgrad.core.program import Atom, Equation, Program
 from funcgrad.passes.dce import dce
 
@@ -99,8 +99,10 @@ class Nester:
         for k, now, step in counters:
             now.value.bounds = limited(operands[a + k], step, now, whole(test.outputs[0]))
         graph = self._graph(body, inner, changing, 0)
-        for k, now, step in counters:  # the condition is asked once more, when they are beyond
-            now.value.bounds = beyond(operands[a + k], step, now.value.bounds)
+        # The condition is asked once more, when they are beyond: of arrays, places are asked then.
+        if not all(type(node) is Point and not node.space for node in test.nodes):
+            for k, now, step in counters:
+                now.value.bounds = beyond(operands[a + k], step, now.value.bounds)
         finals = [Value(now.shape, now.dtype) for now, _ in starts]
         carries = [
             Carry(now, result, link, final)

@@ -23,11 +23,10 @@ from dataclasses import field, replace
 import numpy as np
 
 from funcgrad.base.records import dataclass
-from funcgrad.compiler.loops.language import Expression, call
 from funcgrad.compiler.machine import FUNCTION, HEAVY, LOOKUP, SEVERAL
 from funcgrad.compiler.nest.accumulate import is_idempotent
 from funcgrad.compiler.nest.bounds import parts_of
-from funcgrad.compiler.nest.iteration import Access, Loop, Span, Vectors
+from funcgrad.compiler.nest.iteration import Access, Loop, Vectors
 from funcgrad.compiler.nest.kernel import neutral
 from funcgrad.compiler.nest.layout import Interval, Operand, Uniform, Value, View
 from funcgrad.compiler.nest.lookups import known_numbers
@@ -155,10 +154,6 @@ class Split:
     def of_whole_rows(self) -> tuple[Side, ...]:
         """Bounds between which all of a row is, or nothing, if nothing is done elsewhere."""
         return () if self.outer.body else tuple(side for side in self.sides if side.of_rows)
-
-    def needed(self, begin: Expression, end: Expression) -> Span:
-        """The part of a span outside of the bounds that is computed."""
-        return begin, call("minimum", begin + 1, end) if self.is_same else end
 
 
 class Unswitcher:
