@@ -155,7 +155,7 @@ def test_one_change_or_nothing(name: str) -> None:
 def test_random_branches(program: str, seed: int) -> None:
     rng = random.Random(seed)
     names = rng.sample(sorted(CHANGES), 3)
-    check(program, names, rng.choice([300, 9000]), seed)
+    check(program, names, rng.choice([40, 300, 9000]), seed)
 
 
 @pytest.mark.sampled(8)
@@ -182,6 +182,32 @@ def test_loops_in_loops_begin_where_their_start_is(name: str, length: int) -> No
             a, b = numpys(a, b, i)
     np.testing.assert_array_equal(x, a)
     np.testing.assert_array_equal(y, b)
+
+
+@pytest.mark.parametrize("n", [5, 40, 200, 300])
+def test_insertions_into_sorted_numbers_copy_none_of_them(n: int) -> None:
+    def sort(x: Any) -> Any:
+        def insert(i: Any, x: Any) -> Any:
+            new = x[i]
+
+            def is_before(state: Any) -> Any:
+                x, j = state
+                return (j > 0) & (x[np.maximum(j - 1, 0)] > new)
+
+            def shift(state: Any) -> Any:
+                x, j = state
+                return x.at[j].set(x[j - 1]), j - 1
+
+            x, j = lax.while_loop(is_before, shift, (x, i))
+            return x.at[j].set(new)
+
+        return lax.fori_loop(1, n, insert, x)
+
+    x = np.random.default_rng(0).normal(size=n)
+    compiled = fg.jit(sort)
+    np.testing.assert_array_equal(compiled(x), np.sort(x))
+    loop = next(k for k in compiled.lower(x).as_text().split("def kernel") if "while " in k)
+    assert n < 16 or "lanes(" not in loop
 
 
 def test_a_step_takes_no_work_for_all_elements() -> None:

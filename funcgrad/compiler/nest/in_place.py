@@ -169,7 +169,7 @@ def _started_from(loop: nodes.Loop) -> Iterator[tuple[Value, Value]]:
     origins_of = _origins(loop.bodies[-1])
     for carry in loop.carries:
         start, following = carry.initial.outer, carry.next
-        if carry.final is None or read[start] != 1 or is_small(start):
+        if carry.final is None or read[start] != 1 or is_small(start, SEVERAL):
             continue  # small ones have variables instead
         if loop.length is not None and (
             type(following.maker) is nodes.Point or carry.now not in origins_of(following)
@@ -186,7 +186,7 @@ def _given_up(branch: nodes.Branch) -> Iterator[tuple[Value, Value]]:
     taken: set[Value] = set()
     searches = [(body, _origins(body)) for body in branch.bodies]
     for k, out in enumerate(branch.outs):
-        if is_small(out):
+        if is_small(out, SEVERAL):
             continue  # small ones have variables instead
         origins = [origins_of(body.outputs[k]) for body, origins_of in searches]
         for now in (

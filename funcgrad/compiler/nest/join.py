@@ -394,17 +394,16 @@ class _Joiner:
             )
             scanned = [x for x in node.links if x.inner.maker is None and x.step]
             counted = {x: _counted(x, node.length) for x in scanned if self.registers.of(x.inner)}
-            is_short = any(first is not None for first in counted.values())
+            is_short = any(x is not None for x in counted.values())
             with self.source.iterations(f"{name}t", node.length, is_serial, is_short) as index:
                 for link in scanned:
-                    first = counted.get(link)
-                    if first is None:
+                    first, variables = counted.get(link), self.registers.of(link.inner)
+                    if first is None or variables is None:
                         self._load(link.inner, link.inner.slot)
                         continue
                     # LLVM sees which elements of other iterations a number that counts leads to.
-                    (variable,) = self.registers.of(link.inner) or ()
-                    number = self._word(first) + index
-                    self.source.assign(variable.name, call(word_of(link.inner.dtype), number))
+                    number = call(word_of(link.inner.dtype), self._word(first) + index)
+                    self.source.assign(variables[0].name, number)
                 self._section(job.sections[-1])
                 self._go_on(job)
             for carry in carries_of(job):

@@ -33,8 +33,8 @@ from funcgrad.compiler.nest.nodes import Node, Site
 from funcgrad.compiler.nest.split import part_ranges
 from funcgrad.dtypes import BOOL, short_name
 
-SHORT_LOOP = 1 << 29
-"""Iterations that 32 bits count."""
+SHORT_LOOP = int(np.iinfo(np.int32).max) // 4
+"""Iterations that 32 bits count, with room for small distances between them."""
 
 
 @dataclass(frozen=True)

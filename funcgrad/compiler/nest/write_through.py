@@ -175,7 +175,7 @@ class _Plan:
     def put(self, put: Put, i: int) -> None:
         """Let the row of a change be written by what computes it, if that can be."""
         base, updates, *indices = put.operands
-        if put.step != "{1}" or is_small(put.out) or not isinstance(base, View):
+        if put.step != "{1}" or is_small(put.out, SEVERAL) or not isinstance(base, View):
             return
         if not isinstance(updates, View) or not self.is_movable(updates, put):
             return
