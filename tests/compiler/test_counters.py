@@ -6,6 +6,7 @@ References are Python's loops over NumPy's arrays.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -112,6 +113,48 @@ def test_the_condition_is_asked_about_one_number_more() -> None:
     stop = fg.jit(lambda x: lax.while_loop(lambda i: (i < N) & (x[i] < 9.0), lambda i: i + 1, 0))
     with pytest.raises(IndexError):
         stop(TABLE)
+
+
+def test_a_condition_bounds_its_counter_on_the_side_where_it_begins() -> None:
+    def before(n: Any) -> Callable[..., Any]:
+        def run(x: Any) -> Any:
+            holds = lambda i: (i > 0) & (x[fnp.maximum(i - 1, 0)] > -0.5)  # noqa: E731
+            return lax.while_loop(holds, lambda i: i - 1, n)
+
+        return run
+
+    def reference(i: int) -> int:
+        while i > 0 and TABLE[max(i - 1, 0)] > -0.5:
+            i -= 1
+        return i
+
+    assert int(fg.jit(before(N))(TABLE)) == reference(N)
+    assert not looks_at_indices(before(N), TABLE)
+    assert looks_at_indices(before(N + 1), TABLE)
+    assert looks_at_indices(before(np.int32(N)), TABLE)
+
+
+def test_lengths_of_one_array_are_one_number() -> None:
+    """A place that a loop has found is that of all that asks again."""
+
+    def root(parents: Any, x: Any) -> Any:
+        def halve(state: Any) -> Any:
+            parents, x = state
+            above = parents[parents[x]]
+            return fnp.at(parents)[x].set(above), above
+
+        return lax.while_loop(lambda s: s[0][s[1]] != s[1], halve, (parents, x))
+
+    parents = np.maximum(np.arange(900) - 3, 0)
+    found, x = fg.jit(root)(parents, 800)
+    assert int(x) == 0
+    expected, y = parents.copy(), 800
+    while expected[y] != y:
+        expected[y] = expected[expected[y]]
+        y = expected[y]
+    np.testing.assert_array_equal(found, expected)
+    text = fg.jit(root).lower(parents, 800).as_text()
+    assert len(set(re.findall(r"(?:_m\d+_0|_n0) = (\S+)$", text, re.MULTILINE))) == 1
 
 
 def test_a_condition_may_ask_about_an_array_behind_the_last_place() -> None:

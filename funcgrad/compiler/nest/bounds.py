@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.compiler.loops.language import SYMBOLS, Apply, Expression, Number, Variable, applied
+from funcgrad.compiler.machine import SEVERAL
 from funcgrad.compiler.nest.layout import Interval, Operand, Uniform, View
 from funcgrad.compiler.nest.nodes import Copies, Fold, Guard, Node, Pick, Point, Search
 from funcgrad.dtypes import BOOL
@@ -34,6 +35,9 @@ _REMAINDER = "remainder({0}, {1})"
 
 Known = Mapping[str, Interval | None]
 """The intervals of variables."""
+
+FAR = int(np.iinfo(np.int64).max) // 2
+"""A number of steps that takes years."""
 
 STEPS = 5
 """How many nodes an interval is followed through."""
@@ -350,6 +354,18 @@ def limited(start: Operand, step: int, now: Operand, condition: Operand) -> Inte
     # Where the next one could be beyond all numbers of its dtype, it would begin again.
     following = bounds[0] + min(step, 0), bounds[1] + max(step, 0)
     return bounds if bounds[0] <= bounds[1] and _is_within(following, limits) else None
+
+
+def drifting(start: Operand, step: int) -> Interval | None:
+    """The bounds of a counter in a loop of any length, if it has 64 bits.
+
+    In steps of a few, no loop takes it ``FAR`` from where it begins.
+    """
+    found = bounds_of(start)
+    if found is None or start.dtype.itemsize < 8 or abs(step) > SEVERAL:
+        return None
+    bounds = (found[0], found[1] + FAR) if step > 0 else (found[0] - FAR, found[1])
+    return bounds if _is_within(bounds, _all_of(start.dtype)) else None
 
 
 def beyond(start: Operand, step: int, bounds: Interval | None) -> Interval | None:

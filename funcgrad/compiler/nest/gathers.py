@@ -10,6 +10,7 @@ from funcgrad.compiler.loops.language import Expression, Number, Variable, all_o
 from funcgrad.compiler.machine import VECTOR_BYTES
 from funcgrad.compiler.nest.bounds import run_of
 from funcgrad.compiler.nest.iteration import Access
+from funcgrad.compiler.nest.kernel import Length
 from funcgrad.compiler.nest.layout import Operand, Value, View
 from funcgrad.compiler.nest.lookups import known_numbers
 from funcgrad.compiler.nest.nodes import Pick, Site
@@ -61,7 +62,7 @@ class Gathers:
             table = node.operands[0]
             assert isinstance(table, View)
             for k, (length, step) in enumerate(zip(node.lengths, node.steps, strict=True)):
-                self.source.assign(f"m{i}_{k}", self.source.word(length))
+                self.source.assign(f"m{i}_{k}", self.source.word(Length(length)))
                 if step != 1:
                     nbytes = step * node.out.dtype.itemsize
                     key = table.value, k, nbytes
@@ -256,7 +257,7 @@ def move_pointers(plan: Plan) -> None:
             continue
         moves = []
         for k, (x, index) in enumerate(zip(put.operands[2:], plan.indices(node), strict=True)):
-            name, length = f"{access.name}k{k}", source.word(put.lengths[k])
+            name, length = f"{access.name}k{k}", source.word(Length(put.lengths[k]))
             site = put.sites[k] if put.sites else None
             refused = None if site is None else source.word(site)
             resolve(source, put.mode, name, space.load(index), x.dtype, length, refused)

@@ -61,6 +61,7 @@ from funcgrad.compiler.nest.kernel import (
     Bits,
     Kernel,
     KernelBuilder,
+    Length,
     Place,
     Whole,
     word_of,
@@ -264,6 +265,7 @@ class _Joiner:
         self.set_inside: set[int] = set()
         self.arenas: set[int] = set()
         self.distances: dict[tuple[Value, int], Expression] = {}
+        self.lengths: dict[Length, Assign] = {}
         self.n_inner = 0
         self.n_scopes = 0
 
@@ -283,7 +285,8 @@ class _Joiner:
             for slot, variable in self.slots.items()
             if slot not in self.set_inside
         ]
-        self.source.body = without_unused([*first, *self.source.body], _DROPPED.__contains__)
+        body = [*self.lengths.values(), *first, *self.source.body]
+        self.source.body = without_unused(body, _DROPPED.__contains__)
         nodes: tuple[Node, ...] = (self.job.node,)
         if not self.lanes:
             return self.source.kernel(scratch=self.job.scratch, nodes=nodes)
@@ -528,6 +531,11 @@ class _Joiner:
             return word
         if isinstance(word, int) and (word in (0, 1) or isinstance(word, Whole)):
             return call("i64", word)
+        if isinstance(word, Length):
+            if word not in self.lengths:
+                name = f"n{len(self.lengths)}"
+                self.lengths[word] = Assign(name, self._read(word))
+            return Variable(self.lengths[word].name)
         return self._read(word)
 
     def _read(self, word: int | Site) -> Expression:

@@ -45,6 +45,13 @@ class Place:
     offset: int
 
 
+class Length(int):
+    """A word that holds the length of an axis: where functions are joined, equal ones share it.
+
+    So LLVM sees that a place that one of them has found is that of another one, which asks again.
+    """
+
+
 class Bits(int):
     """A word that holds a scalar of the program, and is no size or distance."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from funcgrad import lowering as forms
 from funcgrad.compiler.machine import FEW
-from funcgrad.compiler.nest.bounds import beyond, bounds_of, counted, limited, step_of
+from funcgrad.compiler.nest.bounds import beyond, bounds_of, counted, drifting, limited, step_of
 from funcgrad.compiler.nest.builder import Builder
 from funcgrad.compiler.nest.layout import (
     Operand,
@@ -92,17 +92,21 @@ class Nester:
             self._start(x, starts) if on else self._constant(x)
             for x, on in zip(operands[b:], carried, strict=True)
         ]
-        test = self._graph(condition, [*consts[:a], *state], condition.outputs)
-        changing = [x for x, on in zip(body.outputs, carried, strict=True) if on]
         inner = [*consts[a:], *state]
         counters = self._counters(body, inner, range(b - a, len(inner)))
         for k, now, step in counters:
-            now.value.bounds = limited(operands[a + k], step, now, whole(test.outputs[0]))
+            now.value.bounds = drifting(operands[a + k], step)
+        test = self._graph(condition, [*consts[:a], *state], condition.outputs)
+        changing = [x for x, on in zip(body.outputs, carried, strict=True) if on]
+        outside = [now.value.bounds for _, now, _ in counters]
+        for k, now, step in counters:
+            found = limited(operands[a + k], step, now, whole(test.outputs[0]))
+            now.value.bounds = found or now.value.bounds
         graph = self._graph(body, inner, changing, 0)
         # The condition is asked once more, when they are beyond: of arrays, places are asked then.
         if not all(type(node) is Point and not node.space for node in test.nodes):
-            for k, now, step in counters:
-                now.value.bounds = beyond(operands[a + k], step, now.value.bounds)
+            for (k, now, step), bounds in zip(counters, outside, strict=True):
+                now.value.bounds = beyond(operands[a + k], step, now.value.bounds) or bounds
         finals = [Value(now.shape, now.dtype) for now, _ in starts]
         carries = [
             Carry(now, result, link, final)

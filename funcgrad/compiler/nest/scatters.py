@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 
 from funcgrad.compiler.loops.language import Expression, Variable, all_of, applied, call
-from funcgrad.compiler.nest.kernel import KernelBuilder
+from funcgrad.compiler.nest.kernel import KernelBuilder, Length
 from funcgrad.compiler.nest.layout import Operand
 from funcgrad.compiler.nest.nodes import Put
 from funcgrad.compiler.nest.places import resolve
@@ -32,7 +32,7 @@ class Scatter:
         size = node.out.dtype.itemsize
         self.steps: list[Expression | int] = []
         for k, (length, step) in enumerate(zip(node.lengths, node.steps, strict=True)):
-            source.assign(f"n{mark}{k}", source.word(length))
+            source.assign(f"n{mark}{k}", source.word(Length(length)))
             nbytes = size if step == 1 else source.word(step * size)
             self.steps.append(source.assign(f"s{mark}{k}", nbytes))
         self.sites = [None if site is None else source.word(site) for site in node.sites]
