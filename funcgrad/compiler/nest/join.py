@@ -400,12 +400,12 @@ class _Joiner:
             is_short = any(x is not None for x in counted.values())
             with self.source.iterations(f"{name}t", node.length, is_serial, is_short) as index:
                 for link in scanned:
-                    first, variables = counted.get(link), self.registers.of(link.inner)
-                    if first is None or variables is None:
+                    least, variables = counted.get(link), self.registers.of(link.inner)
+                    if least is None or variables is None:
                         self._load(link.inner, link.inner.slot)
                         continue
                     # LLVM sees which elements of other iterations a number that counts leads to.
-                    number = call(word_of(link.inner.dtype), self._word(first) + index)
+                    number = call(word_of(link.inner.dtype), self._word(least) + index)
                     self.source.assign(variables[0].name, number)
                 self._section(job.sections[-1])
                 self._go_on(job)
