@@ -123,7 +123,7 @@ MOST_INNER = 4
 TILE_WORDS = [
     "begin", "end", "rows", "strips", "columns", "terms", "blocks", "groups", "strip_groups",
     "tile_rows", "block_rows", "tile_strips", "panel", "panel_code", "block_code", "mirror_code",
-    "inner_rows",
+    "lines_code", "inner_rows",
     *(f"{word}_{k}" for k in range(MOST_INNER) for word in ("vectors", "code")),
     *(f"{word}_{x}" for x in "abc" for word in ("slot", "offset")),
     "stride_a", "stride_b", "stride_c", "row_a", "row_c", "term_a", "term_b", "column_b",
@@ -141,7 +141,8 @@ Distances in bytes are multiples of ``stride_*`` (outer indices), ``row_*``, ``t
 where each of ``blocks`` has ``terms``. Inner loops are those of `loops.library.tiles` for
 ``inner_rows`` and ``vectors_*``, falling, at ``code_*``. If there is ``panel_code``, panels of B
 are copied by it to scratch memory, and if there is ``block_code``, blocks of rows of A, too, which
-are neighbours and multiples of those of an inner loop. If there is ``mirror_code``, the result is
+are neighbours and multiples of those of an inner loop. If there is ``lines_code``, it computes
+tiles of few rows instead of inner loops. If there is ``mirror_code``, the result is
 symmetric: units are square, and those to the right of the diagonal are copied from those below it.
 """
 

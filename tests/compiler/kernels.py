@@ -22,7 +22,7 @@ from funcgrad.compiler.loops.language import (
     Variable,
     call,
 )
-from funcgrad.compiler.loops.library import tiles
+from funcgrad.compiler.loops.library import panels, tiles
 from funcgrad.compiler.native import llvm_backend
 from funcgrad.compiler.native.translate import translate
 from funcgrad.intrinsics import OPERATORS
@@ -132,7 +132,8 @@ def products(letter: str, shape: tiles.Shape) -> Iterator[tuple[str, NamedFuncti
         yield f"tiles{' by tables' * is_tabled}", tiles.Tiles.named(letter, shape.lanes, is_tabled)
         program = tiles.TileRows.named(letter, shape.lanes, (rows, widths[0]), is_tabled)
         yield f"rows of tiles{' by tables' * is_tabled}", program
-    for copies in (tiles.Copies.ROWS, tiles.Copies.COLUMNS):
-        yield copies.name, tiles.PanelCopy.named(letter, shape.lanes, copies)
-    yield "block", tiles.BlockCopy.named(letter, shape.lanes, rows)
-    yield "mirror", tiles.MirrorCopy.named(letter, shape.lanes)
+    yield "lines", tiles.TileLines.named(letter, shape.lanes, rows)
+    for copies in (panels.Copies.ROWS, panels.Copies.COLUMNS):
+        yield copies.name, panels.PanelCopy.named(letter, shape.lanes, copies)
+    yield "block", panels.BlockCopy.named(letter, shape.lanes, rows)
+    yield "mirror", panels.MirrorCopy.named(letter, shape.lanes)

@@ -20,13 +20,11 @@ import funcgrad as fg
 import funcgrad.numpy as fnp
 from funcgrad.compiler.abi import FIRST_SLOT, LANES_SLOT, TILE_WORDS
 from funcgrad.compiler.loops.language import NamedFunction
+from funcgrad.compiler.loops.library.panels import BlockCopy, Copies, MirrorCopy, PanelCopy
 from funcgrad.compiler.loops.library.tiles import (
     DEPTH,
-    BlockCopy,
-    Copies,
-    MirrorCopy,
-    PanelCopy,
     Shape,
+    TileLines,
     TileRows,
     Tiles,
     inner_shape,
@@ -84,6 +82,7 @@ def multiply(
     inner: tuple[int, tuple[int, ...]] | None = None,
     copies: Copies | None = None,
     is_mirrored: bool = False,
+    is_by_lines: bool = False,
 ) -> Any:
     """Stacks of matrices, multiplied tile by tile, the last tile first.
 
@@ -97,6 +96,7 @@ def multiply(
         inner: The rows and the vectors of inner loops.
         copies: What is copied; by default, panels of the second matrices.
         is_mirrored: Whether half of the tiles are copies.
+        is_by_lines: Whether second matrices are read along their rows.
     """
     shape = shape_of(letter, features)
     batch, m, k = a.shape if not trans[0] else a.transpose(0, 2, 1).shape
@@ -149,6 +149,8 @@ def multiply(
             words["block_code"] = compiled(BlockCopy.named(*of_type, rows))
     if is_mirrored:
         words["mirror_code"] = compiled(MirrorCopy.named(*of_type))
+    if is_by_lines:
+        words["lines_code"] = compiled(TileLines.named(*of_type, rows))
     run = kernel(letter, features)
     for first in reversed(range(batch * tiles[0] * tiles[1])):
         words |= {"begin": first, "end": first + 1}
@@ -195,6 +197,9 @@ def test_what_is_read_where_it_is_is_multiplied_as_copies_are(letter: str, featu
             inner = inner_of(letter, features, m, n)
             for copies in (Copies.NONE, Copies.ROWS):
                 np.testing.assert_array_equal(multiply(*given, inner, copies), expected)
+            if m <= inner[0]:
+                along = multiply(*given, inner, Copies.NONE, is_by_lines=True)
+                np.testing.assert_array_equal(along, expected)
 
 
 def test_few_numbers_of_rows_have_inner_loops() -> None:
@@ -310,6 +315,21 @@ def test_few_rows_need_no_copies(dtype: str) -> None:
     memory = compiled.memory_analysis()
     needed = x.nbytes + w.nbytes + 2 * 3 * 900 * x.itemsize
     assert memory.peak_memory_in_bytes <= needed + 4096
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_few_rows_read_a_large_matrix_along_its_rows(dtype: str, threads: int) -> None:
+    """Their bits are those of a batch, also where columns do not fill vectors."""
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(600, 1301)).astype(dtype)
+    x = rng.normal(size=(40, 600)).astype(dtype)
+    f = fg.jit(lambda x, w: x @ w, threads=threads)
+    whole = f(x, w)
+    for m in (2, 3, 4, 5):
+        np.testing.assert_array_equal(f(x[:m], w), whole[:m])
+        np.testing.assert_allclose(whole[:m], x[:m] @ w, 1e-3, 1e-3)
+        np.testing.assert_array_equal(f(x[:m, :256], w[:256]), f(x[:, :256], w[:256])[:m])
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])

@@ -18,13 +18,12 @@ from funcgrad.compiler import abi, machine
 from funcgrad.compiler.abi import MOST_LANES, TILE_TABLES, TILE_WORDS, in_order
 from funcgrad.compiler.loops.language import Expression, NamedFunction
 from funcgrad.compiler.loops.library.elements import LETTERS, PAIRS
+from funcgrad.compiler.loops.library.panels import BlockCopy, Copies, MirrorCopy, PanelCopy
 from funcgrad.compiler.loops.library.tiles import (
     DEPTH,
-    BlockCopy,
-    Copies,
-    MirrorCopy,
-    PanelCopy,
+    NEAR_BYTES,
     Shape,
+    TileLines,
     TileRows,
     Tiles,
 )
@@ -128,7 +127,8 @@ class Multiplication:
             size = _square_tile(outer, rows, self._most_rows, grain, n_threads)
             self.tile = size, size // self._shape.lanes
         else:
-            self.tile = self._tile((at_once, self.panel), n_threads)
+            unit = 1 if self._is_by_lines else self.panel
+            self.tile = self._tile((at_once, unit), n_threads)
         self.block = _even(self.tile[0], self._most_rows, at_once)
         n_tiles = outer * math.prod(self._grid)
         count = part_count(n_tiles, work, n_threads)
@@ -205,6 +205,15 @@ class Multiplication:
         return self._copies is not Copies.NONE and self._is_near
 
     @property
+    def _is_by_lines(self) -> bool:
+        """Whether a few rows of A read B, which comes from memory, along its rows (`TileLines`)."""
+        if self.node.tables is not None or self._unit > 1 or self._is_symmetric:
+            return False
+        _, m, n, k = self.node.sizes
+        is_far = n * k * self._itemsize > machine.FEW * machine.CACHES[1][0]
+        return is_far and m <= self.inner[0] and self._copies is Copies.NONE
+
+    @property
     def _is_near(self) -> bool:
         """Whether rows of a matrix A are neighbours."""
         is_matrix = self.node.tables is None and self._unit == 1
@@ -246,6 +255,8 @@ class Multiplication:
         """
         outer, m, n, _ = self._counts
         rows, strips, lanes = max(min(m, self._most_rows), 1), max(n, 1), self._shape.lanes
+        if self._is_by_lines:
+            strips = min(strips, max(NEAR_BYTES // (grain[0] * lanes * self._itemsize), 1))
         if self._copies is not Copies.NONE:
             rows = max(min(m, MOST_BLOCKS * self._most_rows), 1)
             nbytes = min(self.node.sizes[-1] * self._unit, DEPTH) * lanes * self._itemsize
@@ -292,6 +303,8 @@ class Multiplication:
         rows, widths = self.inner
         *_, strips, _ = self._counts
         found, rests = set(), {min(self.tile[1], strips), strips % self.tile[1]}
+        if self._is_by_lines:
+            return {}
         for left in rests:
             while left:
                 width = next(w for w in widths if w <= min(left, self.panel))
@@ -309,6 +322,8 @@ class Multiplication:
             found["panel_code"] = PanelCopy.named(*self._type, copies)
         if self._has_block:
             found["block_code"] = BlockCopy.named(*self._type, self.inner[0])
+        if self._is_by_lines:
+            found["lines_code"] = TileLines.named(*self._type, self.inner[0])
         if self._is_symmetric:
             found["mirror_code"] = MirrorCopy.named(*self._type)
         return found

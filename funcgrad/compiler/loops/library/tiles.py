@@ -26,10 +26,8 @@ of their own: so the product of a matrix and its own adjoint has a diagonal that
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import IntEnum
 from functools import partial
 from typing import Any
 
@@ -38,9 +36,17 @@ from funcgrad.compiler.abi import TILE_TABLES, TILE_WORDS
 from funcgrad.compiler.loops.builder import read_word
 from funcgrad.compiler.loops.language import WORDS, Expression, Variable, call, equal, of
 from funcgrad.compiler.loops.library.elements import PAIRS, Program
+from funcgrad.compiler.loops.library.panels import (
+    AHEAD,
+    READ,
+    RESULT,
+    TABLES,
+    Part,
+    parameters_of,
+)
 from funcgrad.compiler.machine import (
+    CACHES,
     FEW,
-    SEVERAL,
     SHORT_AXIS,
     SUM_BLOCK,
     VECTOR_BYTES,
@@ -50,15 +56,8 @@ from funcgrad.compiler.machine import (
 DEPTH = SUM_BLOCK // 2
 """Greatest length of a block of terms that are at even distances."""
 
-AHEAD = SEVERAL
-"""Rows between what is read of B where it is and what is fetched: with half as many, products took
-up to a tenth longer, with more as long."""
-
-UNMASKED = VECTOR_BYTES // 4
-"""Bytes of vectors of which some lanes are loaded one by one: loops ask whether all are there."""
-
-_GIVEN, _RESULT, _READ, _TABLES = range(1, 5)
-"""Scopes of memory: of A and B while they are copied, C, what inner loops read, and tables."""
+NEAR_BYTES = CACHES[0][0] // 2
+"""Size of the sums of a tile that `TileLines` adds to, at most."""
 
 
 @dataclass(frozen=True)
@@ -131,17 +130,6 @@ def inner_shape(itemsize: int, features: str) -> Shape:
     return Shape(nbytes // itemsize, count)
 
 
-class Copies(IntEnum):
-    """Copies of panels of B."""
-
-    NONE = 0
-    """B is read where it is: columns are neighbours."""
-    ROWS = 1
-    """Rows are copied."""
-    COLUMNS = 2
-    """Columns, whose terms are neighbours, are transposed."""
-
-
 _Panel = Sequence[tuple[Expression, Expression]]
 """Distances of vectors, and their indices."""
 
@@ -171,29 +159,8 @@ ROW_WORDS = [
 and how far terms are apart; the address in C and the distance of rows; how many columns there are,
 in B and in C; whether sums are added to C; and where tables say it, the first strip, and tables."""
 
-PANEL_WORDS = ["panel", "width", "panels", "b", "terms", "left", "term_b", "column_b"]
-"""Arguments of `PanelCopy`: where to, how many real numbers for each term, and how many panels;
-from where; how many terms, and columns that are there."""
 
-
-def _parameters(names: Sequence[str]) -> Mapping[str, Any]:
-    return {"parameters": dict.fromkeys(names, "i64")}
-
-
-class _Part(Program):
-    """A part of a product that is compiled by itself, and called by its address."""
-
-    def argument(self, name: str) -> Variable:
-        """An argument, by its name."""
-        return Variable(name)
-
-    def some(self, first: int, end: Expression) -> Variable:
-        """The index of a vector before an end."""
-        word = "some_lanes" if self.lanes * self.size > UNMASKED else "first_lanes"
-        return self.let(call(word, first, end, self.lanes))
-
-
-class TileRows(_Part):
+class TileRows(Part):
     """C (+)= rows of A times a panel of B.
 
     Args:
@@ -203,7 +170,7 @@ class TileRows(_Part):
         is_tabled: Whether distances are those of tables.
     """
 
-    facts = _parameters(ROW_WORDS)
+    facts = parameters_of(ROW_WORDS)
 
     def __init__(self, letter: str, lanes: int, inner: Inner, is_tabled: bool = False) -> None:
         super().__init__(letter, lanes)
@@ -214,7 +181,7 @@ class TileRows(_Part):
     def entry(self, table: str, row: Expression | int, k: int) -> Variable:
         """A number of a table."""
         at = row * TILE_TABLES[table] + k
-        return self.let(call("load", self.tables[table], at, _TABLES))
+        return self.let(call("load", self.tables[table], at, TABLES))
 
     def lines(self, i: Expression, last: Expression) -> tuple[list[Expression], list[Expression]]:
         """The addresses in A and C of the rows from one on; those beyond the last one repeat it."""
@@ -281,9 +248,9 @@ class TileRows(_Part):
                 self.change(b[0][0], call("offset", b[0][0], step_b))
         with self.when(adds):
             for total, place in zip(sums, c, strict=True):
-                self.change(total, call("load", *place, _RESULT) + total)
+                self.change(total, call("load", *place, RESULT) + total)
         for total, place in zip(sums, c, strict=True):
-            self.store(*place, total, _RESULT)
+            self.store(*place, total, RESULT)
 
     def products(self, a: _Places, b: _Places, sums: Sequence[Variable]) -> None:
         """Add the products of numbers of A and vectors of B to their sums.
@@ -297,7 +264,7 @@ class TileRows(_Part):
         for r, v in pairs:
             for key, place in (((0, r), a[r]), ((1, v), b[v])):
                 if key not in loaded:
-                    loaded[key] = self.let(call("load", *place, _READ))
+                    loaded[key] = self.let(call("load", *place, READ))
             total = sums[r * len(b) + v]
             word = "muladd_pairs" if self.letter == PAIRS else "muladd"
             self.change(total, call(word, loaded[0, r], loaded[1, v], total))
@@ -334,156 +301,72 @@ class TileRows(_Part):
         return [(made[id(distance)], index) for distance, index in places]
 
 
-class BlockCopy(_Part):
-    """Copy a block of rows of A that are neighbours: those of each inner loop by terms.
+LINE_WORDS = [
+    "begin", "end", "terms", "a", "row_a", "term_a", "b", "term_b", "c", "row_c", "columns",
+]  # fmt: skip
+"""Arguments of `TileLines`, as those of `TileRows`."""
+
+
+class TileLines(Part):
+    """C = a few rows of A times B, which is read along a few of its rows at a time.
+
+    B comes from memory once, as processors expect it: line after line. The sums stay near instead
+    of in registers. They are chains in the order of terms, as those of `TileRows`.
 
     Args:
         letter: The type of numbers.
         lanes: Real numbers in a vector.
-        n_rows: Rows of the inner loop.
+        n_rows: Rows of A, at most: those beyond the last one repeat it.
     """
 
-    facts = _parameters(["to", "a", "terms", "begin", "end", "term_a"])
+    facts = parameters_of(LINE_WORDS)
 
     def __init__(self, letter: str, lanes: int, n_rows: int) -> None:
         super().__init__(letter, lanes)
         self.n_rows = n_rows
 
     def write(self) -> None:
-        begin, end, k = (self.argument(x) for x in ("begin", "end", "terms"))
-        every = self.near(0, self.n_rows)
-        with self.count(begin, end, self.n_rows) as i:
-            rows = self.let(call("first_lanes", 0, end - i, self.n_rows))
-            own = self.pointer(self.argument("to") + (i - begin) * k * self.size)
-            at = self.pointer(self.argument("a") + i * self.size)
-            with self.count(0, k):
-                self.store(own, every, call("load", at, rows, _GIVEN), _READ)
-                self.change(own, call("advance", own, self.n_rows))
-                self.change(at, call("offset", at, self.argument("term_a")))
+        begin, end, k, a, row_a, _, _, _, c, row_c, columns = map(self.argument, LINE_WORDS)
+        last = end - begin - 1
+        numbers = [self.let(begin + call("minimum", last, r)) for r in range(self.n_rows)]
+        factors = [self.pointer(a + i * row_a) for i in numbers]
+        sums = [self.pointer(c + i * row_c) for i in numbers]
+        for line in sums:
+            with self.count(0, columns, self.lanes) as j:
+                self.store(line, self.some(j, columns), self.zeros, RESULT)
+        whole = self.let(k & -FEW)
+        with self.count(0, whole, FEW) as t:
+            self.terms(t, FEW, factors, sums)
+        with self.count(whole, k) as t:
+            self.terms(t, 1, factors, sums)
 
+    def terms(
+        self, t: Expression, count: int, factors: Sequence[Variable], sums: Sequence[Variable]
+    ) -> None:
+        """Add some terms to the sums of all columns."""
+        _, _, _, _, _, term_a, b, term_b, _, _, columns = map(self.argument, LINE_WORDS)
+        at = [self.let(t + q) for q in range(count)]
+        numbers = [
+            [self.let(call("load", call("offset", x, q * term_a), 0, READ)) for q in at]
+            for x in factors
+        ]
+        lines = [self.pointer(b + q * term_b) for q in at]
+        whole = self.let(columns - columns % self.lanes)
 
-class PanelCopy(_Part):
-    """Copy panels of B, which lie behind each other then, the last one filled up with anything.
+        def add(index: Expression) -> None:
+            vectors = [self.let(call("load", line, index, READ)) for line in lines]
+            totals = [self.let(call("load", line, index, RESULT)) for line in sums]
+            word = "muladd_pairs" if self.letter == PAIRS else "muladd"
+            for x, total in zip(numbers, totals, strict=True):
+                for number, vector in zip(x, vectors, strict=True):
+                    self.change(total, call(word, number, vector, total))
+            for line, total in zip(sums, totals, strict=True):
+                self.store(line, index, total, RESULT)
 
-    Args:
-        letter: The type of numbers.
-        lanes: Real numbers in a vector.
-        copies: What is copied.
-    """
-
-    facts = _parameters(PANEL_WORDS)
-
-    def __init__(self, letter: str, lanes: int, copies: Copies) -> None:
-        super().__init__(letter, lanes)
-        self.copies = copies
-
-    def write(self) -> None:
-        given = [self.argument(x) for x in PANEL_WORDS]
-        if self.unit == 2:
-            self.of_pairs(*given)
-        elif self.copies is Copies.COLUMNS:
-            self.of_columns(*given)
-        else:
-            self.of_rows(*given)
-
-    def of_rows(
-        self, panel: Expression, width: Expression, panels: Expression, b: Expression,
-        k: Expression, count: Expression, step: Expression, _: Expression,
-    ) -> None:  # fmt: skip
-        """Copy rows: whole vectors of each, then the last one, of which some lanes are there."""
-        line, most = self.let(width * self.size), self.let(panels * width)
-        whole = self.let(call("minimum", most, count // self.lanes * self.lanes))
-        ahead = self.let(step * call("maximum", of(AHEAD) // panels, 1))
-        with self.count(0, k) as p:
-            at, to = self.pointer(b + p * step), self.pointer(panel + p * line)
-            with self.count(0, panels) as j:
-                self.evaluate(call("prefetch", call("offset", at, ahead), 0))
-                end = self.let(call("minimum", width, whole - j * width))
-                with self.count(0, end, self.lanes) as first:
-                    index = self.near(first)
-                    self.store(to, index, call("load", at, index, _GIVEN), _READ)
-                self.change(at, call("advance", at, width))
-                self.change(to, call("offset", to, k * line))
-        with self.when(whole < most):
-            inside = self.let(whole - whole // width * width)
-            to = self.pointer(panel + ((whole - inside) * k + inside) * self.size)
-            at, index = self.pointer(b + whole * self.size), self.some(0, count - whole)
-            with self.count(0, k):
-                self.store(to, self.near(0), call("load", at, index, _GIVEN), _READ)
-                self.change(to, call("offset", to, line))
-                self.change(at, call("offset", at, step))
-
-    def of_columns(
-        self, panel: Expression, width: Expression, panels: Expression, b: Expression,
-        k: Expression, count: Expression, _: Expression, step: Expression,
-    ) -> None:  # fmt: skip
-        """Copy columns that lie side by side: four by four, transposed, or two by two.
-
-        Columns beyond the last one repeat it; nobody reads what becomes of them. The next ones are
-        on their way meanwhile: several short ones are no stream that a processor sees.
-        """
-        side = math.gcd(self.lanes, FEW)
-        whole = self.let(k & -side)
-        with self.count(0, panels * width, side) as first:
-            numbers = [call("minimum", first + q, count - 1) for q in range(side)]
-            lines = [self.pointer(b + number * step) for number in numbers]
-            inside = self.let(first - first // width * width)
-            own = self.pointer(panel + ((first - inside) * k + inside) * self.size)
-            with self.count(0, k, VECTOR_BYTES // self.size) as i:
-                for line in lines:
-                    ahead = call("offset", call("advance", line, i), step * side)
-                    self.evaluate(call("prefetch", ahead, 0))
-            with self.count(0, whole, side) as i:
-                rows = [self.let(call("load", line, self.near(i, side), _GIVEN)) for line in lines]
-                for q, column in enumerate(self.transposed(rows)):
-                    self.store(own, self.near((i + q) * width, side), column, _READ)
-            with self.count(whole, k) as i:
-                for q, line in enumerate(lines):
-                    self.store(own, i * width + q, call("load", line, i, _GIVEN), _READ)
-
-    def of_pairs(
-        self, panel: Expression, width: Expression, panels: Expression, b: Expression,
-        k: Expression, count: Expression, step: Expression, across: Expression,
-    ) -> None:  # fmt: skip
-        """Copy panels of complex numbers: two rows for each term, filled up with zeros."""
-        with self.count(0, panels) as j:
-            start = self.let(j * width)
-            filled = self.let(call("minimum", count - start, width))
-            with self.count(0, k) as p:
-                line = self.pointer(b + (start >> 1) * across + p * step)
-                first = self.pointer(panel + (start * k + p * width) * (2 * self.size))
-                second = self.let(call("advance", first, width))
-                with self.count(0, filled, 2) as i:
-                    re, im = (self.let(call("load", line, q, _GIVEN)) for q in range(2))
-                    for own, pair in ((first, (re, im)), (second, (-im, re))):
-                        for q, part in enumerate(pair):
-                            self.store(own, i + q, part, _READ)
-                    self.change(line, call("offset", line, across))
-                with self.count(filled, width) as i:
-                    for own in (first, second):
-                        self.store(own, i, 0.0, _READ)
-
-
-class MirrorCopy(_Part):
-    """Copy a tile of C to where its transpose belongs."""
-
-    facts = _parameters(["rows", "columns", "source", "to", "row_c"])
-
-    def write(self) -> None:
-        rows, columns, source, to, line = map(self.argument, self.facts["parameters"])
-        whole = [self.let(n & -4) for n in (rows, columns)]
-        with self.count(0, whole[0], 4) as i, self.count(0, whole[1], 4) as j:
-            lines = [self.pointer(source + (i + q) * line) for q in range(4)]
-            block = [self.let(call("load", at, self.near(j, 4), _RESULT)) for at in lines]
-            for q, column in enumerate(self.transposed(block)):
-                self.store(self.pointer(to + (j + q) * line), self.near(i, 4), column, _RESULT)
-        for first, end, other in (
-            (whole[0], rows, of(0)),
-            (of(0), whole[0], whole[1]),
-        ):
-            with self.count(first, end) as i, self.count(other, columns) as j:
-                at, across = self.pointer(source + i * line), self.pointer(to + j * line)
-                self.store(across, i, call("load", at, j, _RESULT), _RESULT)
+        with self.count(0, whole, self.lanes) as j:
+            add(self.near(j))
+        with self.when(whole < columns):
+            add(self.some(whole, columns))
 
 
 class Tiles(Program):
@@ -511,6 +394,7 @@ class Tiles(Program):
         self.within = within
         self.tables: dict[str, Variable] = {}
         self.words: dict[str, Expression] = {}
+        self.waiting: Expression = of(0)
 
     def run(self, code: str | Expression, *operands: Expression | int) -> None:
         """Call a part, which is another program."""
@@ -520,7 +404,7 @@ class Tiles(Program):
     def entry(self, table: str, row: Expression, k: int) -> Variable:
         """A number of a table."""
         at = row * TILE_TABLES[table] + k
-        return self.let(call("load", self.tables[table], at, _TABLES))
+        return self.let(call("load", self.tables[table], at, TABLES))
 
     def outer(self, o: Expression) -> list[Expression]:
         """The distances to an outer index in A, B and C."""
@@ -558,8 +442,12 @@ class Tiles(Program):
         self, block: _Span, strips: _Span, k: Expression, lines: _Lines, b: Expression,
         panels: Expression, c: Expression, adds: Expression,
     ) -> None:  # fmt: skip
-        """Some rows of a tile, panel by panel, which stays near for all of them."""
+        """Some rows of a tile: along the rows of B, or panel by panel, each near for all rows."""
         words, s = self.words, self.let(strips[0])
+        if not self.is_tabled:
+            with self.when(words["lines_code"] > 0):
+                self.along_lines(block, strips, k, lines, b, c, adds)
+                self.change(s, strips[1])
         tables = [words[f"table_{x}"] for x in ("lines", "terms", "strips")]
         with self.repeat(s < strips[1]):
             vectors, code = self.chosen(self.let(call("minimum", strips[1] - s, words["panel"])))
@@ -580,6 +468,28 @@ class Tiles(Program):
                 cases = {v: partial(self.written, v, given) for v in widths}
                 self.by_number(vectors, cases, widths[-1])
             self.change(s, s + vectors)
+
+    def along_lines(
+        self, block: _Span, strips: _Span, k: Expression, lines: _Lines, b: Expression,
+        c: Expression, adds: Expression,
+    ) -> None:  # fmt: skip
+        """Some rows of a tile with all of its columns; what is added to others waits for that."""
+        words, (a, row_a, _, term_a) = self.words, lines
+        first = self.let(strips[0] * self.lanes)
+        columns = self.let(call("minimum", strips[1] * self.lanes, words["columns"]) - first)
+        to, row = self.let(c + first * self.size), self.let(words["row_c"])
+        with self.when(adds > 0):
+            self.change(row, columns * self.size)
+            self.change(to, self.waiting - block[0] * row)
+        given = to, row, columns
+        b = b + self.column(first)
+        self.run("lines_code", *block, k, a, row_a, term_a, b, words["term_b"], *given)
+        with self.when(adds > 0), self.count(*block) as i:
+            own = self.pointer(c + first * self.size + i * words["row_c"])
+            waiting = self.pointer(to + i * row)
+            with self.count(0, columns) as j:
+                total = call("load", own, j, RESULT) + call("load", waiting, j, RESULT)
+                self.store(own, j, total, RESULT)
 
     def column(self, number: Expression) -> Expression:
         """The distance to a column of B, which is counted in real numbers."""
@@ -671,6 +581,8 @@ class Tiles(Program):
                 for x, value in zip((panel, lane), self.claimed(words), strict=True):
                     self.change(x, value)
         base = [self.address(words, x) for x in "abc"]
+        if not self.is_tabled:
+            self.waiting = self.let(call("room", NEAR_BYTES))
         names = ("outer", "blocks") if self.is_tabled else ()
         self.tables = {x: self.pointer(words[f"table_{x}"], "i64") for x in names}
         for o, i, j in self._units():
