@@ -53,7 +53,7 @@ class Part(Program):
         """An argument, by its name."""
         return Variable(name)
 
-    def some(self, first: int, end: Expression) -> Variable:
+    def some(self, first: Expression | int, end: Expression) -> Variable:
         """The index of a vector before an end."""
         word = "some_lanes" if self.lanes * self.size > UNMASKED else "first_lanes"
         return self.let(call(word, first, end, self.lanes))
