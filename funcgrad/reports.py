@@ -453,7 +453,10 @@ def _debug_level() -> int:
 
 def _log(program: Program, executable: Executable) -> None:
     """Print what ``FUNCGRAD_DEBUG`` asks for."""
-    level, stats, plan = _debug_level(), executable.stats, executable.plan
+    level, stats = _debug_level(), executable.stats
+    if level == 0:  # what is known of a plan from disk is planned again for those who ask
+        return
+    plan = executable.plan
     if level >= 1:
         print(
             f"funcgrad: compiled {program.name}: {len(plan.program.equations)} equations, "

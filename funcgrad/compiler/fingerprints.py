@@ -8,6 +8,7 @@ data classes, types and functions of this library. Anything else may mean someth
 
 from __future__ import annotations
 
+import struct
 import sys
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.base.digests import digest
+from funcgrad.base.forking import cached_property
 from funcgrad.base.records import dataclass
 from funcgrad.compiler.runtime.dependencies import is_of_plans
 from funcgrad.core.primitive import Primitive
@@ -27,7 +29,7 @@ from funcgrad.core.program import Atom, Equation, Program, Var
 MOST_BYTES = 1 << 24
 """Bytes of constants that are digested, at most: then planning takes less."""
 
-_PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None), type(...)))
+_PLAIN = frozenset((bool, int, str, bytes, type(None), type(...)))
 _CONTAINERS = (tuple, list)
 _NAMED = (np.ufunc, BuiltinFunctionType, type(np.sum))
 
@@ -38,7 +40,7 @@ class Fingerprint:
 
     Attributes:
         text: The digest.
-        arrays: Its constants, those of inner programs too, in their order.
+        arrays: Its constants, in their order.
     """
 
     text: str
@@ -103,6 +105,8 @@ class _Description:
     def told(self, value: Any) -> str:
         """A text that no other value of any kind has."""
         kind: type = type(value)
+        if kind is float or kind is complex:  # each nan has bits of its own
+            return f"{kind.__name__} {struct.pack('=2d', value.real, value.imag).hex()}"
         if kind in _PLAIN:
             return repr(value)
         if kind is np.ndarray or isinstance(value, np.generic):
@@ -118,6 +122,8 @@ class _Description:
         if kind is slice or kind is range:
             return f"{kind.__name__}{self.told((value.start, value.stop, value.step))}"
         if kind is Program:
+            if value.constants:  # which may be written to
+                raise _UnknownError
             self.add_program(value)
             return f"program of {len(self.lines)} lines"
         if isinstance(value, type):
@@ -130,16 +136,20 @@ class _Description:
             return f"{_name_of(kind)}.{value.name}"
         name = _name_of(kind)
         if isinstance(value, Primitive) and not is_dataclass(kind):
-            return f"{name}{self.told(vars(value))}"
+            facts = vars(value).items()  # without what has been derived from them so far
+            return f"{name}{self.told([x for x in facts if not _is_derived(kind, x[0])])}"
         return f"{name}({', '.join(self.told(getattr(value, x)) for x in _fields(kind))})"
 
     def _function(self, value: FunctionType) -> str:
         """A function of this library, with what it closes over."""
-        if not is_of_plans(value.__module__):
+        # A wrapped function says that it is of the other one's module.
+        module = str(value.__globals__.get("__name__"))
+        known = sys.modules.get(module)
+        if known is None or vars(known) is not value.__globals__ or not is_of_plans(module):
             raise _UnknownError
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         around = self.told([*cells, value.__defaults__, value.__kwdefaults__])
-        return f"{value.__module__} {_place_of(value.__code__)} {around}"
+        return f"{module} {_place_of(value.__code__)} {around}"
 
     def _array(self, array: Any) -> str:
         if array.dtype.hasobject or array.dtype.char in "gG":  # whose padding is random
@@ -149,26 +159,41 @@ class _Description:
             raise _UnknownError
         if type(array) is np.ndarray:
             self.arrays.append(array)
-        kind = f"{type(array).__name__} {array.dtype!r} {array.dtype.name}{array.shape}"
-        return f"{kind} {digest(array.tobytes())}"
+        return text_of_array(array)
+
+
+def _is_derived(kind: type, name: str) -> bool:
+    return isinstance(getattr(kind, name, None), cached_property)
+
+
+def text_of_array(array: Any) -> str:
+    """A text that no array or scalar of other elements has."""
+    kind = f"{type(array).__name__} {array.dtype!r} {array.dtype.name}{array.shape}"
+    return f"{kind} {digest(array.tobytes())}"
 
 
 def _name_in_module(value: Any) -> str:
     """The name of a function of NumPy or Python."""
-    module = getattr(value, "__module__", None) or "numpy"
-    name: str = value.__name__
-    if getattr(sys.modules.get(module), name, None) is not value:
-        raise _UnknownError
-    return f"{module}.{name}"
+    return _checked_name(getattr(value, "__module__", None) or "numpy", value.__name__, value)
 
 
 @lru_cache(1024)
 def _name_of(kind: type) -> str:
     """The name of a class that is the same wherever this library is."""
-    name = f"{kind.__module__}.{kind.__qualname__}"
-    if kind.__module__ in ("builtins", "numpy") or is_of_plans(kind.__module__):
-        return name
+    module = kind.__module__
+    if module in ("builtins", "numpy") or is_of_plans(module):
+        return _checked_name(module, kind.__qualname__, kind)
     raise _UnknownError
+
+
+def _checked_name(module: str, name: str, value: Any) -> str:
+    """The name of what is found by it: what says that it is of a module need not be."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not value:
+        raise _UnknownError
+    return f"{module}.{name}"
 
 
 @lru_cache(1024)

@@ -20,7 +20,7 @@ import numpy as np
 from funcgrad.base import environment
 from funcgrad.base.digests import digest
 from funcgrad.base.forking import cached_property
-from funcgrad.compiler.fingerprints import Fingerprint, fingerprint
+from funcgrad.compiler.fingerprints import Fingerprint, fingerprint, text_of_array
 from funcgrad.compiler.nest.allocate import Memory
 from funcgrad.compiler.nest.kernel import Bits
 from funcgrad.compiler.nest.layout import Value
@@ -53,7 +53,7 @@ class KeptPlan:
     """
 
     def __init__(self, program: Program, options: Sequence[Any], n_threads: int) -> None:
-        self.program = program
+        self.program = _with_own_constants(program)
         self.n_threads = n_threads
         self._options = (*options, n_threads, environment.when_compiled())
 
@@ -92,12 +92,18 @@ class KeptPlan:
             kernel_store.noted(self._key, record)
 
 
+def _with_own_constants(program: Program) -> Program:
+    """The same program with copies of its constants, which others may write to at any time."""
+    constants = [(var, np.array(array, order="C")) for var, array in program.constants]
+    return Program(program.inputs, program.equations, program.outputs, program.name, constants)
+
+
 class _Writer:
     """Describes an executable."""
 
     def __init__(self, executable: Executable, arrays: Sequence[np.ndarray]) -> None:
         self.executable = executable
-        self.arrays = {id(array): number for number, array in enumerate(arrays)}
+        self.arrays = {text_of_array(array): number for number, array in enumerate(arrays)}
         self.n_given = len(arrays)
         self.made: list[Any] = []
         self.origins: dict[int, str] = kernel_store.digests_by_address()
@@ -134,7 +140,7 @@ class _Writer:
         return [words, flags, [self._constant(array) for array in step.held]]
 
     def _word(self, word: int, held: Mapping[int, str]) -> int | str:
-        if isinstance(word, Bits) or -_LEAST_ADDRESS < word < _LEAST_ADDRESS:
+        if isinstance(word, Bits):
             return int(word)
         if word in held:
             return held[word]
@@ -142,6 +148,8 @@ class _Writer:
             return _POOL
         origin = self.origins.get(word)
         if origin is None:
+            if -_LEAST_ADDRESS < word < _LEAST_ADDRESS:
+                return int(word)
             raise _ForeignWordError
         if not origin.startswith(_TABLE):
             self.codes[origin] = None
@@ -149,9 +157,10 @@ class _Writer:
 
     def _constant(self, array: np.ndarray) -> int:
         """The number of an array: those of the program come first."""
-        number = self.arrays.get(id(array))
+        text = text_of_array(array)
+        number = self.arrays.get(text)
         if number is None:
-            number = self.arrays[id(array)] = self.n_given + len(self.made)
+            number = self.arrays[text] = self.n_given + len(self.made)
             self.left -= array.nbytes
             kind = array.dtype.str
             if self.left < 0 or np.dtype(kind) != array.dtype or not array.flags.c_contiguous:

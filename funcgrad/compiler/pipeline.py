@@ -118,7 +118,8 @@ def _compiled(
     kept = KeptPlan(lowered, options, n_threads) if is_kept else None
     executable = None if kept is None else _restored(kept, options, counts)
     if executable is None:
-        executable = _planned_anew(program, lowered, options, n_threads, counts)
+        planned = lowered if kept is None else kept.program
+        executable = _planned_anew(program, planned, options, n_threads, counts)
         if kept is not None:
             kept.write(executable)
     for tell in observers:

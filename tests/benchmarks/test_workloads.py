@@ -94,9 +94,10 @@ def test_peers_compute_what_numpy_computes(peer, dtype):
             assert "funcgrad" in calls, row.name
 
 
-def test_there_are_eighty_fresh_workloads():
-    fresh = {row.workload.name for row in ROWS.values() if set_of(row.group) == "fresh"}
-    assert len(fresh) == 80
+def test_there_are_eighty_fresh_workloads_and_sixteen_of_every_day():
+    fresh = {row.workload.name: row for row in ROWS.values() if set_of(row.group) == "fresh"}
+    assert len(fresh) == 96
+    assert sum(row.group == "everyday" for row in fresh.values()) == 16
 
 
 def test_numba_runs_references_that_are_loops():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad import lax
-from funcgrad.compiler import kept_plans, pipeline
+from funcgrad.compiler import fingerprints, kept_plans, pipeline
 from funcgrad.compiler.fingerprints import fingerprint
 from funcgrad.compiler.nest.lower import simplified
 from funcgrad.compiler.runtime import kernel_store
@@ -274,3 +275,86 @@ def test_a_switch_keeps_plans_away(folder: Path, monkeypatch: pytest.MonkeyPatch
     f, args = PROGRAMS["gradient"]
     monkeypatch.setattr(kept_plans.KeptPlan, "read", None)
     assert all(made(monkeypatch, f, *args)[2] for _ in range(2))
+
+
+@pytest.mark.filterwarnings("ignore::funcgrad.errors.ImpureFunctionWarning")
+def test_plans_keep_what_was_closed_over(folder: Path) -> None:
+    """An error of a plan from disk is that of the constants that it was compiled with."""
+    mask, x = np.array([True, False, True, False]), np.linspace(0.0, 1.0, 64)
+    i = np.arange(4)
+
+    def f(x: Any, i: Any, j: Any) -> Any:
+        first = x[np.where(mask, i, 0)]
+        return first, np.sin(x)[j] * 1.0234375
+
+    messages = []
+    for _ in range(2):
+        mask[:] = True, False, True, False
+        forget_all()
+        g = fg.jit(f)
+        g(x, i, i)
+        mask[:] = False
+        for given in ((i + 62, i), (i, i + 61)):
+            with pytest.raises(IndexError) as caught:
+                g(x, *given)
+            messages.append(str(caught.value))
+    assert messages[:2] == messages[2:]
+    assert "first = x" in messages[0]
+    assert "np.sin" in messages[1]
+
+
+def test_constants_of_a_program_are_not_on_disk_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = RNG.random(50_000)
+    before = set(folder.glob("*.facts"))
+    first = made(monkeypatch, lambda x: (x * table).sum(), table)[1]
+    (plan,) = set(folder.glob("*.facts")) - before
+    assert plan.stat().st_size < table.nbytes // 4
+    _, again, n_planned = made(monkeypatch, lambda x: (x * table).sum(), table)
+    assert not n_planned
+    assert first == again
+
+
+NAMELESS = """
+import numpy as np, funcgrad as fg
+
+@fg.extend.primitive
+class Mine(fg.extend.Primitive):
+    def abstract_eval(self, x): return x
+    def impl(self, x): return x * FACTOR
+    def lower(self, *avals): return fg.extend.Pointwise("{0} * FACTOR")
+
+found = fg.jit(lambda x: Mine()(x))(np.linspace(0.0, 1.0, 5))
+"""
+
+
+def test_classes_that_say_that_they_are_pythons_are_not(folder: Path) -> None:
+    for factor in ("2.0", "3.0"):
+        names: dict[str, Any] = {}
+        exec(NAMELESS.replace("FACTOR", factor), names)  # globals without a name
+        np.testing.assert_array_equal(names["found"], np.linspace(0.0, 1.0, 5) * float(factor))
+
+
+def test_functions_of_nobody_have_no_fingerprint() -> None:
+    description = fingerprints._Description()
+    names: dict[str, Any] = {}
+    exec("f = lambda x: x", names)
+    borrowed = functools.wraps(simplified)(lambda program: program)
+    for function in (names["f"], borrowed):
+        with pytest.raises(fingerprints._UnknownError):
+            description.told(function)
+
+
+def test_numbers_are_told_apart_by_their_bits() -> None:
+    description = fingerprints._Description()
+    numbers = [0.0, -0.0, np.nan, -np.nan, np.inf, 1.0, 1, True, 1j, complex(np.nan, 1)]
+    assert len({description.told(x) for x in numbers}) == len(numbers)
+
+
+def test_what_was_derived_of_an_operation_is_no_part_of_it() -> None:
+    f, x = (lambda x: np.sin(x) + 1.0), np.ones(3)
+    before = text_of(f, x)
+    fg.grad(lambda x: f(x).sum())(x)
+    fg.grad(lambda x: x + 1.0)(3.0)  # in Python's numbers
+    assert text_of(f, x) == before

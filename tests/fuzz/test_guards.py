@@ -125,7 +125,7 @@ CHAIN = Program(
 @pytest.mark.parametrize(
     ("line", "instead"),
     [
-        ("range(0, n_j0)", "range(0, n_j0 + 1)"),
+        ("cold(0, n_j0)", "cold(0, n_j0 + 1)"),
         pytest.param(
             "minimum(q + 512, n_j0)", "minimum(q + 512, n_j0 + 1)", marks=pytest.mark.nightly
         ),

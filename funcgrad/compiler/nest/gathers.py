@@ -253,7 +253,7 @@ def move_pointers(plan: Plan) -> None:
     source, space = plan.source, plan.space
     for node, access in plan.outs.items():
         put = node.out.placed_by
-        if put is None:
+        if put is None or len(put.operands) == 2:  # places that are known are those of the view
             continue
         moves = []
         for k, (x, index) in enumerate(zip(put.operands[2:], plan.indices(node), strict=True)):

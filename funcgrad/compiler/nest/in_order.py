@@ -28,8 +28,13 @@ from funcgrad.compiler.nest.nodes import (
 
 
 def share_in_order(graph: Graph, groups: Sequence[Group]) -> list[Group]:
-    """The groups, of which some take in those around them; changes the order of the graph."""
-    if not any(isinstance(group.nodes[0], Put | Scan) for group in groups):
+    """The groups, of which some take in those around them; changes the order of the graph.
+
+    Under a limit of bytes none do, as what shares a kernel is computed again together.
+    """
+    if graph.limit is not None or not any(
+        isinstance(group.nodes[0], Put | Scan) for group in groups
+    ):
         return [*groups]
     fuser = Fuser(_Sharing(graph).united)
     for i, old in enumerate(groups):

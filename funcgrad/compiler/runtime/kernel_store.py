@@ -139,6 +139,7 @@ def load_kept(kernels: Sequence[str], codes: Iterable[str]) -> dict[str, int] | 
         for _ in range(len(kernels) - sum(code.is_kernel for code in missing)):
             _count("memory_hits")
         for code in missing:
+            code.count()
             code.link()
         return {name: _ADDRESSES[name] for name in names}
 
@@ -364,9 +365,11 @@ class _Stored:
             damaged = self.disk.damaged
             self.code = self.disk.read(self.key, self.facts)
             _STATS.damaged += self.disk.damaged - damaged
-        if self.code is not None:
-            _count("loaded_from_disk", self.is_kernel)
         return self.code is not None
+
+    def count(self) -> None:
+        """Count it among what was on disk."""
+        _count("loaded_from_disk", self.is_kernel)
 
     def link(self) -> None:
         """Link the object file into the process."""
@@ -405,7 +408,9 @@ class _Build(_Stored):
     def begin(self) -> None:
         """Read the object file from disk if it is there, else start to compile it."""
         start = time.perf_counter()
-        if not self.is_read():
+        if self.is_read():
+            self.count()
+        else:
             with self._reported():
                 self.emission = self._emission()
         self.seconds += time.perf_counter() - start
