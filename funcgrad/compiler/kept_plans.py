@@ -20,6 +20,7 @@ import numpy as np
 from funcgrad.base import environment
 from funcgrad.base.digests import digest
 from funcgrad.base.forking import cached_property
+from funcgrad.compiler import fingerprints
 from funcgrad.compiler.fingerprints import Fingerprint, fingerprint, text_of_array
 from funcgrad.compiler.nest.allocate import Memory
 from funcgrad.compiler.nest.kernel import Bits
@@ -93,7 +94,12 @@ class KeptPlan:
 
 
 def _with_own_constants(program: Program) -> Program:
-    """The same program with copies of its constants, which others may write to at any time."""
+    """The same program with copies of its constants, which others may write to at any time.
+
+    Large ones are not copied for nothing: with them, no program has a fingerprint.
+    """
+    if sum(np.asarray(array).nbytes for _, array in program.constants) > fingerprints.MOST_BYTES:
+        return program
     constants = [(var, np.array(array, order="C")) for var, array in program.constants]
     return Program(program.inputs, program.equations, program.outputs, program.name, constants)
 

@@ -358,3 +358,11 @@ def test_what_was_derived_of_an_operation_is_no_part_of_it() -> None:
     fg.grad(lambda x: f(x).sum())(x)
     fg.grad(lambda x: x + 1.0)(3.0)  # in Python's numbers
     assert text_of(f, x) == before
+
+
+def test_large_constants_are_not_copied_for_a_plan_that_is_not_kept() -> None:
+    table = np.ones(fingerprints.MOST_BYTES // 8 + 1)
+    program = simplified(fg.jit(lambda x: x + table).trace(1.0).program)
+    kept = kept_plans.KeptPlan(program, (), 1)
+    assert kept.program is program
+    assert fingerprint(program) is None

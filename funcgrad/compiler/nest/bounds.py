@@ -87,7 +87,8 @@ def _folded(found: Interval | None, step: str, n: int, limits: Interval) -> Inte
     if found is None or not n:
         return None
     tree = applied(step, [Variable("x"), Variable("y")])
-    word = tree.word if isinstance(tree, Apply) else ""
+    is_plain = isinstance(tree, Apply) and [*map(str, tree.operands)] == ["x", "y"]
+    word = tree.word if isinstance(tree, Apply) and is_plain else ""
     if word in _EXTREMES:
         return found
     total = n * found[0], n * found[1]
